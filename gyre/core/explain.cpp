@@ -2,23 +2,26 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <new>
 #include <system_error>
 
 #include "gyre/core/error.h"
+#include "gyre/core/process_limits.h"
 
 namespace gyre {
+
+bool is_refused_thread(const std::exception& error) {
+  const auto* const system_error = dynamic_cast<const std::system_error*>(&error);
+  return system_error != nullptr && system_error->code() == std::errc::resource_unavailable_try_again;
+}
 
 std::string explain_exception(const std::exception& error) {
   if (dynamic_cast<const Error*>(&error) != nullptr) return error.what();
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
     return "out of memory; make [pipeline] microbatch, [model] context or the model smaller";
   }
-  const auto* system_error = dynamic_cast<const std::system_error*>(&error);
-  if (system_error != nullptr && system_error->code() == std::errc::resource_unavailable_try_again) {
-    return fmt::format("a thread cannot be started: {}; raise the limit of processes (ulimit -u)",
-                       system_error->code().message());
-  }
+  if (is_refused_thread(error)) return fmt::format("a thread cannot be started: {}", why_not_started(EAGAIN));
   return fmt::format("unexpected failure: {}", error.what());
 }
 

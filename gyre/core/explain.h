@@ -6,6 +6,9 @@
 
 namespace gyre {
 
+// Whether the system has refused to start a thread: what std::thread throws then.
+bool is_refused_thread(const std::exception& error);
+
 // One line that explains `error`; for gyre's own errors, their message.
 std::string explain_exception(const std::exception& error);
 

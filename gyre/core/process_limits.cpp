@@ -3,16 +3,40 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <latch>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <vector>
 
+#include "gyre/core/control_groups.h"
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
 
 namespace gyre {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The limit of processes in the control groups at and above this process; empty if there is none.
+std::string limit_of_control_groups(const fs::path& root) {
+  std::optional<double> lowest;
+  fs::path where;
+  for (const ControlGroup& group : control_groups(root, "pids")) {
+    const fs::path file = group.directory / "pids.max";
+    const auto limit = leading_number(read_or_empty(file));
+    if (!limit || (lowest && *limit >= *lowest)) continue;
+    lowest = limit;
+    where = file;
+  }
+  return lowest ? fmt::format("{:.0f} of the control group ({})", *lowest, where.string()) : "";
+}
+
+}  // namespace
 
 void raise_file_limit() {
   struct rlimit limit {};
@@ -36,6 +60,22 @@ void check_files_and_stack() {
   }
 }
 
+std::string why_not_started(int error, const fs::path& root) {
+  std::string why = std::strerror(error);
+  if (error != EAGAIN) return why;
+  std::vector<std::string> limits;
+  struct rlimit limit {};
+  const bool is_root = ::getuid() == 0;  // who may have any number
+  if (!is_root && ::getrlimit(RLIMIT_NPROC, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    limits.push_back(fmt::format("{} of this user (ulimit -u)", limit.rlim_cur));
+  }
+  if (const std::string of_groups = limit_of_control_groups(root); !of_groups.empty()) limits.push_back(of_groups);
+  if (limits.empty())
+    return why + "; the system has no memory (ulimit -v) or no numbers for more processes and threads";
+  return fmt::format("{}; processes and threads are limited to {}: raise the limit that is reached, or use fewer", why,
+                     join(limits, " and "));
+}
+
 void check_room_for_threads(int threads, size_t bytes, const std::string& what) {
   check_address_space(bytes * static_cast<size_t>(threads), what);
   std::latch end(1);
@@ -44,10 +84,8 @@ void check_room_for_threads(int threads, size_t bytes, const std::string& what) 
     while (started.size() < static_cast<size_t>(threads)) started.emplace_back([&end] { end.wait(); });
   } catch (const std::system_error& error) {
     end.count_down();
-    throw RunError(
-        fmt::format("{}: of {} threads only {} can be started: {}; raise the limit (ulimit -u, or the "
-                    "container's), or use fewer",
-                    what, threads, started.size(), error.code().message()));
+    throw RunError(fmt::format("{}: of {} threads only {} can be started: {}", what, threads, started.size(),
+                               why_not_started(error.code().value())));
   } catch (...) {  // the threads are joined, so they must not wait for ever
     end.count_down();
     throw;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <string>
 
 namespace gyre {
@@ -14,6 +15,10 @@ void raise_file_limit();
 // Checks that this process may have the descriptors and the stack that libraries need. Throws RunError that names the
 // limit.
 void check_files_and_stack();
+
+// The text of `error`, with which the system has refused a thread or a process. If the reason may be a limit (EAGAIN),
+// it also says which limits there are, and what to do. `root` contains the /proc and /sys to read.
+std::string why_not_started(int error, const std::filesystem::path& root = "/");
 
 // Checks, by trying, that `threads` more threads can run at once, each with `bytes` of address space, and releases all
 // of it. Throws RunError that begins with `what` and names the limit.

@@ -9,11 +9,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <string_view>
 
 #include "gyre/core/error.h"
 #include "gyre/core/input_file.h"
+#include "gyre/core/process_limits.h"
 
 namespace gyre {
 namespace {
@@ -67,14 +67,14 @@ std::vector<std::string> environment_with(const std::vector<std::pair<std::strin
 }  // namespace
 
 ChildProcess::ChildProcess(ChildOptions options) {
-  const auto fail = [&options](const char* what, int error) {
-    throw RunError(fmt::format("{} cannot be {}: {}", options.words[0], what, std::strerror(error)));
+  const auto fail = [&options](int error) {
+    throw RunError(fmt::format("{} cannot be started: {}", options.words[0], why_not_started(error)));
   };
   std::vector<std::string> environment = environment_with(options.variables);
   const std::vector<char*> words = pointers_to(options.words);
   const std::vector<char*> variables = pointers_to(environment);
   int error_pipe[2];  // exec closes the write end, so end of file without data means success
-  if (::pipe2(error_pipe, O_CLOEXEC) != 0) fail("started", errno);
+  if (::pipe2(error_pipe, O_CLOEXEC) != 0) fail(errno);
   const pid_t parent = ::getpid();
   process_ = ::fork();
   if (process_ == 0) exec_child(options, words.data(), variables.data(), parent, error_pipe[1]);
@@ -83,7 +83,7 @@ ChildProcess::ChildProcess(ChildOptions options) {
   while (error == 0 && ::read(error_pipe[0], &error, sizeof error) < 0 && errno == EINTR) {
   }
   ::close(error_pipe[0]);
-  if (process_ < 0) fail("started", error);
+  if (process_ < 0) fail(error);
   if (error == 0) {
     descriptor_ = Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, process_, 0)));
     if (descriptor_.ok()) return;
@@ -91,7 +91,7 @@ ChildProcess::ChildProcess(ChildOptions options) {
     ::kill(process_, SIGKILL);
   }
   ::waitpid(process_, nullptr, 0);
-  fail("started", error);
+  fail(error);
 }
 
 ChildProcess::~ChildProcess() {

@@ -12,6 +12,7 @@
 #include "gyre/core/cores.h"
 #include "gyre/core/error.h"
 #include "gyre/core/explain.h"
+#include "gyre/core/process_limits.h"
 #include "gyre/core/timing.h"
 #include "gyre/tensors/explain_torch.h"
 #include "gyre/tensors/thread_count.h"
@@ -109,10 +110,8 @@ void ThreadsRun::start_threads() {
     try {
       threads_.emplace_back([this, index] { work(index); });
     } catch (const std::system_error& error) {
-      throw RunError(
-          fmt::format("the thread of worker {} of {} cannot be started: {}; raise the limit of processes "
-                      "(ulimit -u), or use fewer stages",
-                      setup_.workers[index]->number(), segment_.schedule->workers, error.code().message()));
+      throw RunError(fmt::format("the thread of worker {} of {} cannot be started: {}", setup_.workers[index]->number(),
+                                 segment_.schedule->workers, why_not_started(error.code().value())));
     }
   }
 }

@@ -204,6 +204,17 @@ if [ "$(id -u)" -eq 0 ]; then
         "$gyre" train run.toml --out limited
       rm -rf limited
     done
+    # No rank waits for another that cannot start a thread, and none blames the network. Rank 0 may find only that the
+    # other has gone.
+    for processes in 1 3 8 11 13 14; do
+      code=0
+      timeout 60 $as_nobody prlimit --nproc=$processes "$gyre" launch -n 2 -- train run.toml --out limited \
+        --set run.updates=4 >out.txt 2>err.txt || code=$?
+      [ "$code" -eq 1 ] && ! grep -q firewall err.txt &&
+        grep -qE "^gyre: .*(started: .* $processes of this user \(ulimit -u\)|is gone: the connection is closed)" err.txt ||
+        fail "exit $code of two ranks with $processes processes: $(cat err.txt)"
+      rm -rf limited
+    done
   fi
 fi
 

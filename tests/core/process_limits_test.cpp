@@ -1,20 +1,31 @@
 // Limits that are too low are errors before anything is needed.
 #include "gyre/core/process_limits.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <thread>
 
 #include "gyre/core/descriptor.h"
 #include "gyre/core/error.h"
+#include "gyre/core/explain.h"
+#include "support/temporary_directory.h"
 
 namespace gyre {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 using ::testing::ThrowsMessage;
 
 TEST(ProcessLimits, WhatThereIsRoomForPasses) {
@@ -37,6 +48,63 @@ TEST(ProcessLimits, TheLimitOfOpenFilesIsRaisedAsFarAsAllowed) {
   EXPECT_EQ(limit.rlim_cur, before.rlim_max);
   EXPECT_EQ(limit.rlim_max, before.rlim_max);
   ::setrlimit(RLIMIT_NOFILE, &before);
+}
+
+class WhyNotStarted : public ::testing::Test {
+ protected:
+  void write(const std::string& path, const std::string& text) const {
+    std::filesystem::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+
+  const testing_support::TemporaryDirectory directory_;
+  const std::filesystem::path root_ = directory_.path();
+};
+
+TEST_F(WhyNotStarted, NamesTheLowestLimitOfTheControlGroups) {
+  write("proc/self/cgroup", "0::/user/run\n");
+  write("sys/fs/cgroup/user/run/pids.max", "max\n");
+  EXPECT_THAT(why_not_started(EAGAIN, root_), Not(HasSubstr("control group")));
+  write("sys/fs/cgroup/user/pids.max", "100\n");
+  EXPECT_THAT(why_not_started(EAGAIN, root_),
+              AllOf(StartsWith("Resource temporarily unavailable; processes and threads are limited to "),
+                    HasSubstr(fmt::format("100 of the control group ({}/sys/fs/cgroup/user/pids.max)", root_.string())),
+                    EndsWith(": raise the limit that is reached, or use fewer")));
+  write("sys/fs/cgroup/user/run/pids.max", "20\n");
+  EXPECT_THAT(why_not_started(EAGAIN, root_), AllOf(HasSubstr("20 of the control group"), Not(HasSubstr("100"))));
+  EXPECT_EQ(why_not_started(ENOMEM, root_), "Cannot allocate memory");
+}
+
+TEST_F(WhyNotStarted, SaysAlsoWhatIsMissingWhereNothingIsLimited) {
+  if (::getuid() != 0) GTEST_SKIP() << "only root has no limit of processes";
+  EXPECT_THAT(why_not_started(EAGAIN, root_), HasSubstr("the system has no memory (ulimit -v) or no numbers"));
+}
+
+// Root may have any number, so a child becomes somebody else.
+TEST_F(WhyNotStarted, NamesTheUsersLimit) {
+  constexpr int kCannotBecomeNobody = 77;
+  const auto child = [this] {
+    constexpr uid_t kNobody = 65534;
+    if (::getuid() == 0 && ::setuid(kNobody) != 0) ::_exit(kCannotBecomeNobody);
+    const struct rlimit limit = {1, 1};
+    ::setrlimit(RLIMIT_NPROC, &limit);
+    bool is_named = false;
+    try {
+      std::thread([] {}).join();
+    } catch (const std::exception& error) {
+      const std::string text = explain_exception(error);
+      is_named = is_refused_thread(error) && text.starts_with("a thread cannot be started: Resource temporarily") &&
+                 text.find("1 of this user (ulimit -u)") != std::string::npos;
+    }
+    ::_exit(is_named ? 0 : 1);
+  };
+  const pid_t process = ::fork();
+  if (process == 0) child();
+  int status = 0;
+  ASSERT_EQ(::waitpid(process, &status, 0), process);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == kCannotBecomeNobody) GTEST_SKIP() << "this root cannot become another user";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST(ProcessLimits, WhereNoMoreFilesMayBeOpenTheReasonSaysWhatToRaise) {

@@ -25,7 +25,6 @@
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
-#include "gyre/launch/child_process.h"
 #include "support/temporary_directory.h"
 
 namespace gyre {
@@ -271,16 +270,6 @@ TEST_F(LaunchRanks, ALogThatCannotBeMadeIsNoReasonToStopARestart) {
   EXPECT_THAT(said_, ElementsAre("rank 1 was killed by SIGKILL; restart 1 of 3"));
 }
 
-// Only the end of a log is read.
-TEST(LastLine, OfALogOfAnySize) {
-  const testing_support::TemporaryDirectory directory;
-  const std::string log = directory.path() / "log";
-  std::ofstream(log) << "first\n" << std::string(100'000, 'x') << "\nlast\n\n";
-  EXPECT_EQ(last_line(log, 0), "last");
-  EXPECT_EQ(last_line(log, 100'008), "ast");
-  EXPECT_EQ(last_line(log, 1'000'000), "");
-}
-
 TEST_F(LaunchRanks, AttemptsAreCountedAndHaveStoresOfTheirOwn) {
   again_ = {GYRE_RANK_STAND_IN, fmt::format("note:{},exit:1", file("again"))};
   EXPECT_EQ(launch({fmt::format("note:{},claim,exit:1", file("first"))}, 3), 1);
@@ -441,48 +430,6 @@ TEST_F(LaunchRanks, WhatIsStillWantedIsNotRemoved) {
   while (::waitpid(-1, nullptr, 0) > 0) {  // its rank, too, where it becomes a child of this process
   }
   ::close(notes);
-}
-
-TEST(ChildProcess, HasTheEnvironmentOfThisOneAndItsOwn) {
-  const testing_support::TemporaryDirectory directory;
-  const OutputFile out(directory / "out", O_WRONLY | O_CREAT);
-  ::setenv("GYRE_TEST_A", "of the parent", 1);
-  ::setenv("GYRE_TEST_B", "of the parent", 1);
-  ChildProcess child({{"/usr/bin/env"}, {{"GYRE_TEST_B", "its own"}}, out.descriptor()});
-  EXPECT_EQ(child.reap().code, 0);
-  const std::string text = read_file(directory / "out");
-  EXPECT_THAT(text, AllOf(HasSubstr("GYRE_TEST_A=of the parent\n"), HasSubstr("GYRE_TEST_B=its own\n"),
-                          Not(HasSubstr("GYRE_TEST_B=of the parent"))));
-}
-
-TEST(ChildProcess, ReadsNothing) {
-  int pipe[2];
-  ASSERT_EQ(::pipe(pipe), 0);
-  const int before = ::dup(STDIN_FILENO);
-  ::dup2(pipe[0], STDIN_FILENO);  // a standard input that never ends
-  ChildProcess child({{"/bin/cat"}, {}});
-  EXPECT_EQ(child.reap().code, 0);
-  ::dup2(before, STDIN_FILENO);
-}
-
-// As where a script has started this process in the background.
-TEST(ChildProcess, DoesNotIgnoreWhatIsPassedOn) {
-  for (const int number : {SIGINT, SIGTERM, SIGUSR1}) {
-    const auto before = ::signal(number, SIG_IGN);
-    ChildProcess child({{"/bin/sh", "-c", fmt::format("kill -{} $$; exit 3", number)}, {}});
-    const ChildEnd end = child.reap();
-    ::signal(number, before);
-    if (number == SIGUSR1) {
-      EXPECT_EQ(end.code, 3);  // the child blocks it until it handles it
-    } else {
-      EXPECT_EQ(end.signal, number);
-    }
-  }
-}
-
-TEST(ChildProcess, IsKilledWhenNobodyWantsItAnyMore) {
-  { const ChildProcess child({{"/bin/sleep", "1000000"}, {}}); }
-  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);  // no child is left
 }
 
 }  // namespace

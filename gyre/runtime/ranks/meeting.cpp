@@ -176,11 +176,11 @@ void Ranks::meet(const RankFacts& given, std::set<std::pair<int, int>> pairs, do
   for (int other = 1; other < world(); ++other) pairs.insert({0, other});
   try {
     connect(pairs, linked);
-  } catch (const Error& error) {
+    watcher_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
+  } catch (const std::exception& error) {  // also of a thread that cannot be started
     tell_others(error);
     throw;
   }
-  watcher_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
   if (rank_ != 0) learn_clock();
 }
 
@@ -278,13 +278,13 @@ void Ranks::connect(const std::set<std::pair<int, int>>& pairs, const std::set<s
 
 // Reports that this process cannot connect to somebody. Those already connected would wait for it in vain, and so would
 // those that rank 0 has not come to yet: what keeps them from it is told by rank 0 alone.
-void Ranks::tell_others(const Error& error) {
+void Ranks::tell_others(const std::exception& error) {
   for (int other = 0; other < world(); ++other) {
     if (!others_[static_cast<size_t>(other)].peer) continue;
-    if (rank_ == 0) report(other, 0, "has ended the run", error.exit_code());
-    if (rank_ != 0 && other == 0) return report_failure(error.what());
+    if (rank_ == 0) report(other, 0, "has ended the run", exit_code_of(error));
+    if (rank_ != 0 && other == 0) return report_failure(explain_torch(error));
   }
-  if (rank_ == 0) return end_others(error.exit_code());
+  if (rank_ == 0) return end_others(exit_code_of(error));
   std::string exit_code;
   try {
     exit_code = rendezvous_->find(kEnd, kArrivingToError);

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <system_error>
 #include <utility>
 
 #include "gyre/core/error.h"
@@ -27,8 +28,13 @@ Peer::Peer(std::unique_ptr<Wire> wire, Callbacks callbacks) : wire_(std::move(wi
 }
 
 void Peer::start() {
-  sender_ = std::jthread([this] { send_on(); });
-  receiver_ = std::jthread([this] { receive_on(); });
+  try {
+    sender_ = std::jthread([this] { send_on(); });
+    receiver_ = std::jthread([this] { receive_on(); });
+  } catch (const std::system_error&) {  // the one thread would wait for what only the other can do
+    give_up();
+    throw;
+  }
 }
 
 Peer::~Peer() {

@@ -139,7 +139,7 @@ class Ranks {
   void compare_with_rank_0(const RankFacts& facts);
   // linked: the pairs that may have channels from device to device.
   void connect(const std::set<std::pair<int, int>>& pairs, const std::set<std::pair<int, int>>& linked);
-  void tell_others(const Error& error);
+  void tell_others(const std::exception& error);
   void open_channels(int number);
   bool goes_by_channel(const Other& other, const Envelope& envelope) const;
   void take_contents(Other& from, Message& message);

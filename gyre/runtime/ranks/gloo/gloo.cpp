@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "gyre/core/error.h"
+#include "gyre/core/explain.h"
 #include "gyre/runtime/ranks/host_address.h"
 #include "gyre/runtime/ranks/wire.h"
 
@@ -169,6 +170,7 @@ class GlooRendezvous final : public Rendezvous {
       store_ =
           c10::make_intrusive<c10d::PrefixStore>(fmt::format("gyre/{}", place.attempt), without_end(make_store(place)));
     } catch (const std::exception& error) {
+      if (is_refused_thread(error)) throw;
       throw InputError(fmt::format("{}: {}", name_of(place_), why_unreachable(error.what())));
     }
   }
@@ -233,6 +235,7 @@ class GlooRendezvous final : public Rendezvous {
                                             c10::make_intrusive<c10d::PrefixStore>(name, store_), rank, 2, options),
                                         1 - rank);
     } catch (const std::exception& error) {
+      if (is_refused_thread(error)) throw;
       throw failed(first_line(error.what()));
     }
   }

@@ -1,0 +1,106 @@
+// A child process has its environment, its signals and its end from this one; and the last line of its log.
+#include "gyre/launch/child_process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "gyre/core/error.h"
+#include "gyre/core/files.h"
+#include "support/temporary_directory.h"
+
+namespace gyre {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(ChildProcess, HasTheEnvironmentOfThisOneAndItsOwn) {
+  const testing_support::TemporaryDirectory directory;
+  const OutputFile out(directory / "out", O_WRONLY | O_CREAT);
+  ::setenv("GYRE_TEST_A", "of the parent", 1);
+  ::setenv("GYRE_TEST_B", "of the parent", 1);
+  ChildProcess child({{"/usr/bin/env"}, {{"GYRE_TEST_B", "its own"}}, out.descriptor()});
+  EXPECT_EQ(child.reap().code, 0);
+  const std::string text = read_file(directory / "out");
+  EXPECT_THAT(text, AllOf(HasSubstr("GYRE_TEST_A=of the parent\n"), HasSubstr("GYRE_TEST_B=its own\n"),
+                          Not(HasSubstr("GYRE_TEST_B=of the parent"))));
+}
+
+// Root may have any number of processes, so a child becomes somebody else.
+TEST(ChildProcess, NamesTheLimitThatKeepsItFromStarting) {
+  constexpr int kCannotBecomeNobody = 77;
+  const auto start = [] {
+    constexpr uid_t kNobody = 65534;
+    if (::getuid() == 0 && ::setuid(kNobody) != 0) ::_exit(kCannotBecomeNobody);
+    const rlimit limit{1, 1};
+    ::setrlimit(RLIMIT_NPROC, &limit);
+    try {
+      const ChildProcess child({{"/bin/true"}, {}});
+    } catch (const RunError& error) {
+      const std::string text = error.what();
+      ::_exit(text.starts_with("/bin/true cannot be started: ") && text.find("ulimit -u") != std::string::npos ? 0 : 1);
+    }
+    ::_exit(2);
+  };
+  const pid_t process = ::fork();
+  if (process == 0) start();
+  int status = 0;
+  ASSERT_EQ(::waitpid(process, &status, 0), process);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == kCannotBecomeNobody) GTEST_SKIP() << "this root cannot become another user";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST(ChildProcess, ReadsNothing) {
+  int pipe[2];
+  ASSERT_EQ(::pipe(pipe), 0);
+  const int before = ::dup(STDIN_FILENO);
+  ::dup2(pipe[0], STDIN_FILENO);  // a standard input that never ends
+  ChildProcess child({{"/bin/cat"}, {}});
+  EXPECT_EQ(child.reap().code, 0);
+  ::dup2(before, STDIN_FILENO);
+}
+
+// As where a script has started this process in the background.
+TEST(ChildProcess, DoesNotIgnoreWhatIsPassedOn) {
+  for (const int number : {SIGINT, SIGTERM, SIGUSR1}) {
+    const auto before = ::signal(number, SIG_IGN);
+    ChildProcess child({{"/bin/sh", "-c", fmt::format("kill -{} $$; exit 3", number)}, {}});
+    const ChildEnd end = child.reap();
+    ::signal(number, before);
+    if (number == SIGUSR1) {
+      EXPECT_EQ(end.code, 3);  // the child blocks it until it handles it
+    } else {
+      EXPECT_EQ(end.signal, number);
+    }
+  }
+}
+
+TEST(ChildProcess, IsKilledWhenNobodyWantsItAnyMore) {
+  { const ChildProcess child({{"/bin/sleep", "1000000"}, {}}); }
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);  // no child is left
+}
+
+// Only the end of a log is read.
+TEST(LastLine, OfALogOfAnySize) {
+  const testing_support::TemporaryDirectory directory;
+  const std::string log = directory.path() / "log";
+  std::ofstream(log) << "first\n" << std::string(100'000, 'x') << "\nlast\n\n";
+  EXPECT_EQ(last_line(log, 0), "last");
+  EXPECT_EQ(last_line(log, 100'008), "ast");
+  EXPECT_EQ(last_line(log, 1'000'000), "");
+}
+
+}  // namespace
+}  // namespace gyre
