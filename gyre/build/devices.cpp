@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "gyre/core/error.h"
-#include "gyre/core/text.h"
 #include "gyre/tensors/device.h"
 #include "gyre/tensors/device_memory.h"
 
@@ -44,7 +43,7 @@ MemoryLimit device_limit(const Config& config, int workers) {
   if (!memory) return {};
   const double all = static_cast<double>(workers) * static_cast<double>(memory->total);
   const std::string devices = workers == 1 ? "its device has" : fmt::format("{} such devices have", workers);
-  return {all, fmt::format("{} {} of memory", devices, human_bytes(all))};
+  return {all, devices + " {} of memory"};
 }
 
 std::vector<at::Device> worker_devices(const Config& config, int workers, WorkerRange here, HostProcess process) {

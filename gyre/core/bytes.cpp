@@ -1,7 +1,10 @@
 #include "gyre/core/bytes.h"
 
+#include <fmt/format.h>
+
+#include <array>
 #include <exception>
-#include <utility>
+#include <limits>
 
 namespace gyre {
 
@@ -23,6 +26,20 @@ std::optional<int64_t> parse_bytes(const std::string& text) {
     if (unit == name && bytes >= 1 && bytes < 9e18) return static_cast<int64_t>(bytes);
   }
   return std::nullopt;
+}
+
+std::string human_bytes(double bytes, int digits) {
+  constexpr std::array<const char*, 7> units = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  size_t unit = 0;
+  for (; bytes >= 1024 && unit + 1 < units.size(); ++unit) bytes /= 1024;
+  return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.{}f} {}", bytes, digits, units[unit]);
+}
+
+std::pair<std::string, std::string> distinct_bytes(double a, double b) {
+  int digits = 1;
+  const auto text = [&](double bytes) { return human_bytes(bytes, digits); };
+  while (a != b && text(a) == text(b) && digits < std::numeric_limits<double>::digits10) ++digits;
+  return {text(a), text(b)};
 }
 
 }  // namespace gyre

@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include "gyre/core/control_groups.h"
-#include "gyre/core/text.h"
 
 namespace gyre {
 namespace {
@@ -25,9 +24,8 @@ std::optional<double> meminfo(std::string_view text, std::string_view name) {
 
 class Tightest {
  public:
-  void consider(std::optional<double> bytes, const char* format) {
-    if (!bytes || *bytes >= limit_.bytes) return;
-    limit_ = {*bytes, fmt::format(fmt::runtime(format), human_bytes(*bytes))};
+  void consider(std::optional<double> bytes, const char* what) {
+    if (bytes && *bytes < limit_.bytes) limit_ = {*bytes, what};
   }
   MemoryLimit take() { return std::move(limit_); }
 
@@ -50,13 +48,17 @@ void consider_control_groups(const fs::path& root, Tightest& tightest) {
   }
 }
 
-void consider_rlimit(int resource, const char* format, Tightest& tightest) {
+void consider_rlimit(int resource, const char* what, Tightest& tightest) {
   rlimit limit{};
   if (getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
-  tightest.consider(static_cast<double>(limit.rlim_cur), format);
+  tightest.consider(static_cast<double>(limit.rlim_cur), what);
 }
 
 }  // namespace
+
+std::string MemoryLimit::with(const std::string& bytes) const {
+  return fmt::format(fmt::runtime(what), bytes);
+}
 
 double resident_bytes() {
   const std::string text = read_or_empty("/proc/self/statm");  // in pages: total, resident, ...

@@ -10,7 +10,9 @@ namespace gyre {
 
 struct MemoryLimit {
   double bytes = std::numeric_limits<double>::infinity();
-  std::string what;  // "this machine has 22.1 GiB of memory available"; empty without a limit
+  std::string what;  // "this machine has {} of memory available"; empty without a limit
+  // What, with the bytes in place of {}.
+  std::string with(const std::string& bytes) const;
 };
 
 // The process's resident memory, its libraries included; 0 if unknown.

@@ -4,11 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <cmath>
 #include <numeric>
 #include <utility>
+
+#include "gyre/core/bytes.h"
 
 namespace gyre {
 namespace {
@@ -65,10 +66,7 @@ std::string suggestion(std::string_view name, const std::vector<std::string>& ca
 }
 
 std::string human_bytes(double bytes) {
-  constexpr std::array<const char*, 7> units = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  size_t unit = 0;
-  for (; bytes >= 1024 && unit + 1 < units.size(); ++unit) bytes /= 1024;
-  return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.1f} {}", bytes, units[unit]);
+  return human_bytes(bytes, 1);
 }
 
 std::string human_duration(double seconds) {

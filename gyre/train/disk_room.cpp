@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "gyre/core/bytes.h"
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
 
@@ -34,9 +35,9 @@ void check_room(const RunDirectory& run, int64_t needed, Retention retention, Fi
   const auto free = free_bytes_at(run.checkpoints(), files);
   const int64_t room = free.value_or(0) + room_to_make(run.checkpoints(), retention);
   if (!free || room >= needed) return;
+  const auto [all, there] = distinct_bytes(static_cast<double>(needed), static_cast<double>(room));
   throw NoRoom(fmt::format("{}: a checkpoint needs {}, and {} are free there; free {} more, or choose another --out",
-                           run.checkpoints().string(), human_bytes(static_cast<double>(needed)),
-                           human_bytes(static_cast<double>(room)), human_bytes(static_cast<double>(needed - room))));
+                           run.checkpoints().string(), all, there, human_bytes(static_cast<double>(needed - room))));
 }
 
 }  // namespace gyre

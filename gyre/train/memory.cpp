@@ -8,6 +8,7 @@
 
 #include "gyre/build/build.h"
 #include "gyre/build/owner_bytes.h"
+#include "gyre/core/bytes.h"
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
 #include "gyre/plan/planner.h"
@@ -231,7 +232,8 @@ void check_memory(const Config& config, const MemoryLimit& limit, Work work) {
   const double least = least_memory(config, work).total();
   if (least <= limit.bytes) return;
   const Costliest costliest = costliest_key(config, least, work);
-  throw InputError(fmt::format("{} needs {} at least, and {}; {}", name_of(work), human_bytes(least), limit.what,
+  const auto [needed, there] = distinct_bytes(least, limit.bytes);
+  throw InputError(fmt::format("{} needs {} at least, and {}; {}", name_of(work), needed, limit.with(there),
                                advice(costliest, work)));
 }
 

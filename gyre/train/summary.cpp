@@ -210,7 +210,7 @@ std::string memory_line(const Config& config, const PredictedMemory& memory, boo
     lines += line("", fmt::format("no room for a copy of {}: training waits while checkpoints are written",
                                   human_bytes(memory.copy)));
   }
-  if (!limit.what.empty()) lines += line("", limit.what);
+  if (!limit.what.empty()) lines += line("", limit.with(human_bytes(limit.bytes)));
   if (total > limit.bytes) lines += line("", kMayNotFit);
   return lines;
 }

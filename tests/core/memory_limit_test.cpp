@@ -32,7 +32,7 @@ class MemoryLimits : public ::testing::Test {
 TEST_F(MemoryLimits, TheMachinesIsWhatIsAvailableAndSwap) {
   const MemoryLimit limit = memory_limit(root_);
   EXPECT_EQ(limit.bytes, 17000.0 * 1024);
-  EXPECT_EQ(limit.what, "this machine has 16.6 MiB of memory available");
+  EXPECT_EQ(limit.with("16.6 MiB"), "this machine has 16.6 MiB of memory available");
 }
 
 TEST_F(MemoryLimits, AControlGroupAboveTheProcessLimitsIt) {

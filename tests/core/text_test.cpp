@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "gyre/core/bytes.h"
+
 namespace gyre {
 namespace {
 
@@ -48,6 +50,16 @@ TEST(Text, Sizes) {
   EXPECT_EQ(human_count(2e18), "2e+18");
   EXPECT_EQ(human_duration(65), "1:05");
   EXPECT_EQ(human_duration(3725), "1:02:05");
+}
+
+TEST(Text, SizesThatAreComparedDiffer) {
+  EXPECT_EQ(distinct_bytes(1536, 2048), std::pair(std::string("1.5 KiB"), std::string("2.0 KiB")));
+  EXPECT_EQ(distinct_bytes(2420000, 2411724), std::pair(std::string("2.31 MiB"), std::string("2.30 MiB")));
+  EXPECT_EQ(distinct_bytes(1536, 1536), std::pair(std::string("1.5 KiB"), std::string("1.5 KiB")));
+  for (const double more : {1e3, 1e6, 1e9, 1e12, 1e15}) {
+    const auto [a, b] = distinct_bytes(more, more + 1);
+    EXPECT_NE(a, b);
+  }
 }
 
 TEST(Text, CountedHasTheSingularAndThePlural) {

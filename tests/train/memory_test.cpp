@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "gyre/build/build.h"
+#include "gyre/core/bytes.h"
 #include "gyre/core/error.h"
 
 namespace gyre {
@@ -20,7 +21,7 @@ Config small() {
 
 std::string complaint(const Config& config, double bytes, Work work = Work::Train) {
   try {
-    check_memory(config, {bytes, "this machine has 16.0 GiB of memory available"}, work);
+    check_memory(config, {bytes, "this machine has {} of memory available"}, work);
   } catch (const InputError& error) {
     return error.what();
   }
@@ -172,6 +173,10 @@ TEST(Memory, ARunThatCannotFitIsRefusedByTheKeyThatCostsMost) {
               HasSubstr("layers = 100000 costs most"));
   EXPECT_THAT(complaint(with([](Config& c) { c.pipeline.microbatch = 1 << 20; }), machine), HasSubstr("microbatch = "));
   EXPECT_THAT(complaint(small(), 1000), HasSubstr("make the model smaller"));
+  const double least = least_memory(small()).total();
+  const auto [needed, there] = distinct_bytes(least, least - 1);
+  EXPECT_NE(needed, there);
+  EXPECT_THAT(complaint(small(), least - 1), HasSubstr(needed + " at least, and this machine has " + there));
   EXPECT_THAT(complaint(with([](Config& c) {
                           c.model.width = c.model.heads = 1 << 20;
                           c.model.context = 1 << 24;
