@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <utility>
 
 #include "gyre/report/status_line.h"
 
@@ -12,20 +13,22 @@ namespace gyre {
 
 class ByteProgress {
  public:
-  ByteProgress(std::FILE* out, bool is_terminal) : line_(out, is_terminal) {}
+  using Clock = StatusLine::Clock;
+  ByteProgress(std::FILE* out, bool is_terminal, Clock clock = std::chrono::steady_clock::now)
+      : clock_(std::move(clock)), line_(out, is_terminal, clock_) {}
   ~ByteProgress() { line_.finish(); }
   ByteProgress(const ByteProgress&) = delete;
   ByteProgress& operator=(const ByteProgress&) = delete;
 
-  // total: 0 if not known. If `doing` changes or `done` decreases, the time for speed and ETA restarts.
+  // total: 0 if not known. If `doing` changes or `done` decreases, speed and ETA are measured from then on.
   void at(const std::string& doing, int64_t done, int64_t total);
 
  private:
-  using Clock = std::chrono::steady_clock;
+  Clock clock_;
   StatusLine line_;
   std::string doing_;
-  int64_t done_ = 0;
-  Clock::time_point began_ = Clock::now();
+  int64_t done_ = 0, done_at_beginning_ = 0;
+  std::chrono::steady_clock::time_point began_ = clock_();
 };
 
 }  // namespace gyre

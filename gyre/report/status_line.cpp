@@ -22,11 +22,12 @@ int terminal_width(std::FILE* out) {
 }  // namespace
 
 bool StatusLine::is_due() const {
-  return Clock::now() - drawn_ >= (is_terminal_ ? Clock::duration(kRedraw) : Clock::duration(kPlainLine));
+  const std::chrono::steady_clock::duration pause = clock_() - drawn_;
+  return is_terminal_ ? pause >= kRedraw : pause >= kPlainLine;
 }
 
 void StatusLine::draw(double share, const std::string& text) {
-  drawn_ = Clock::now();
+  drawn_ = clock_();
   if (!is_terminal_) {
     say(out_, text + "\n");
     return;

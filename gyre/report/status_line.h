@@ -3,17 +3,21 @@
 
 #include <chrono>
 #include <cstdio>
+#include <functional>
 #include <string>
+#include <utility>
 
 namespace gyre {
 
 class StatusLine {
  public:
-  StatusLine(std::FILE* out, bool is_terminal) : out_(out), is_terminal_(is_terminal) {}
+  using Clock = std::function<std::chrono::steady_clock::time_point()>;
+  StatusLine(std::FILE* out, bool is_terminal, Clock clock = std::chrono::steady_clock::now)
+      : out_(out), is_terminal_(is_terminal), clock_(std::move(clock)) {}
 
   // Whether it is time to draw again. Ask before making the text.
   bool is_due() const;
-  void restart() { drawn_ = Clock::now(); }
+  void restart() { drawn_ = clock_(); }
   // share: how full the bar is, 0 to 1; negative: no bar.
   void draw(double share, const std::string& text);
   // Prints a line of its own in place of the bar; call draw() afterwards.
@@ -23,10 +27,10 @@ class StatusLine {
   void finish();
 
  private:
-  using Clock = std::chrono::steady_clock;
   std::FILE* out_;
   bool is_terminal_;
-  Clock::time_point drawn_ = Clock::now();
+  Clock clock_;
+  std::chrono::steady_clock::time_point drawn_ = clock_();
   bool visible_ = false;
 };
 
