@@ -13,15 +13,13 @@
 namespace gyre {
 namespace {
 
-// `purpose`: "train on"; `or_else`: what else than more text helps.
-void check_lengths(const std::vector<WeightedTokens>& sources, int64_t context, const char* purpose,
-                   const char* or_else) {
+// `purpose`: "train on".
+void check_lengths(const std::vector<WeightedTokens>& sources, int64_t context, const char* purpose) {
   for (const WeightedTokens& source : sources) {
     if (source.tokens.size() > context) continue;
-    throw InputError(
-        fmt::format("{}: has {} tokens to {}, and a sequence of [model] context {} needs {}; prepare more text{}, or "
-                    "shorten the context",
-                    source.tokens.name(), source.tokens.size(), purpose, context, context + 1, or_else));
+    throw InputError(fmt::format(
+        "{}: has {} tokens to {}, and a sequence of [model] context {} needs {}; {}, or shorten the context",
+        source.tokens.name(), source.tokens.size(), purpose, context, context + 1, source.if_too_few));
   }
 }
 
@@ -61,7 +59,7 @@ DrawnTokenBatches::DrawnTokenBatches(std::vector<WeightedTokens> sources, int64_
       order_(order),
       position_(position),
       mixture_(weights_by_name(sources_), seed, position.mixture, position.sequences) {
-  check_lengths(sources_, context, "train on", "");
+  check_lengths(sources_, context, "train on");
 }
 
 // Wraps around for microbatches before the run's first sequence; what they hold does not matter.
@@ -91,8 +89,7 @@ Batch DrawnTokenBatches::batch(int64_t index) const {
 SequentialTokenBatches::SequentialTokenBatches(std::vector<WeightedTokens> sources, int64_t sequences, int64_t context,
                                                int64_t vocabulary, int64_t most)
     : sources_(std::move(sources)), sequences_(sequences), context_(context), vocabulary_(vocabulary) {
-  check_lengths(sources_, context, "validate on",
-                ", a larger share of it to validate on ([data] val_fraction, or gyre prepare --val-fraction)");
+  check_lengths(sources_, context, "validate on");
   std::vector<int64_t> left;  // remaining sequences of each source
   for (const WeightedTokens& source : sources_) left.push_back((source.tokens.size() - 1) / context);
   sequences_ = std::min(sequences, *std::min_element(left.begin(), left.end()));

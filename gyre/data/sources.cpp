@@ -22,6 +22,12 @@ namespace {
 constexpr const char* kTrainPart = "train";
 constexpr const char* kValPart = "val";
 
+// What helps if there are too few tokens to train or to validate on.
+constexpr const char* kMoreToTrainOn = "prepare more text";
+constexpr const char* kMoreToValidateOn = "give more text to validate on";
+constexpr const char* kLargerPrepared = "run gyre prepare again with more text or a larger --val-fraction";
+constexpr const char* kLargerCut = "give more text or a larger [data] val_fraction";
+
 void check_count(const std::vector<TokenFile>& files, int64_t expected) {
   int64_t tokens = 0;
   for (const TokenFile& file : files) tokens += file.size();
@@ -102,13 +108,13 @@ struct Dataset::Opener {
 
   // In a mixture, the names of a source's files begin with the source's name.
   void add(Split& split, const DataSource& source, const char* part, const std::vector<size_t>& files,
-           TokenSequence tokens) {
+           TokenSequence tokens, const char* if_too_few) {
     for (const size_t file : files) {
       const auto place = std::filesystem::path(source.name) / part / data.files_[file].tokens->path().filename();
       // A pattern may match files of the same name in several directories.
       split.files.push_back({names.next(place), file});
     }
-    split.sources.push_back({source.name, source.weight, std::move(tokens)});
+    split.sources.push_back({source.name, source.weight, std::move(tokens), if_too_few});
   }
 
   void take_tokenizer(const std::string& path) {
@@ -172,7 +178,13 @@ struct Dataset::Opener {
       FoundTokens found = find_tokens(path);
       files = add_files(std::move(found.val.empty() ? found.train : found.val));
     }
-    add(data.val_, source, kValPart, files, sequence(files, path));
+    add_val_files(source, files, path);
+  }
+
+  // `path`: where the files were found.
+  void add_val_files(const DataSource& source, const std::vector<size_t>& files, const std::string& path) {
+    const char* if_too_few = is_prepared(path) ? kLargerPrepared : kMoreToValidateOn;
+    add(data.val_, source, kValPart, files, sequence(files, path), if_too_few);
   }
 
   // Adds the source's training tokens and, if `validates`, its validation tokens.
@@ -192,15 +204,15 @@ struct Dataset::Opener {
     TokenSequence all = sequence(train, source.tokens);
     const bool own_val = !val.empty() || !source.val_tokens.empty() || !validates;
     const auto kept = own_val ? 0 : static_cast<int64_t>(std::floor(static_cast<double>(all.size()) * val_fraction));
-    add(data.train_, source, kTrainPart, train, all.part(0, all.size() - kept));
+    add(data.train_, source, kTrainPart, train, all.part(0, all.size() - kept), kMoreToTrainOn);
     if (!validates) return;
     if (!source.val_tokens.empty()) {
       add_val(source, source.val_tokens);
     } else if (!val.empty()) {
-      add(data.val_, source, kValPart, val, sequence(val, source.tokens));
+      add_val_files(source, val, source.tokens);
     } else {
       data.cuts_validation_ = true;
-      add(data.val_, source, kValPart, train, all.part(all.size() - kept, kept));
+      add(data.val_, source, kValPart, train, all.part(all.size() - kept, kept), kLargerCut);
     }
   }
 

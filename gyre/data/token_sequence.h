@@ -35,6 +35,7 @@ struct WeightedTokens {
   std::string name;
   double weight = 1;
   TokenSequence tokens;
+  std::string if_too_few = "give more text";  // what helps then, for errors
 };
 
 }  // namespace gyre

@@ -18,9 +18,12 @@ refuses "did you mean 'adamw'?" "$gyre" train run.toml --out x --set optimizer.k
 refuses "needs a schedule with a flush" "$gyre" train run.toml --out x --set optimizer.clip_scope=global
 refuses "gyre prepare" "$gyre" train run.toml --out x --set data.tokens=nowhere
 refuses "have a vocabulary of 256" "$gyre" train run.toml --out x --set model.vocabulary=200
-refuses "tokens to validate on, and a sequence of [model] context 5000 needs 5001; prepare more text, a larger share of it" "$gyre" train run.toml --out x --set model.context=5000
-refuses "train.bin: has 0 tokens to validate on, and a sequence of [model] context 32 needs 33; prepare more text, a larger share of it to validate on ([data] val_fraction" \
+refuses "tokens to validate on, and a sequence of [model] context 5000 needs 5001; run gyre prepare again with more text or a larger --val-fraction, or shorten the context" \
+  "$gyre" train run.toml --out x --set model.context=5000 --set data.val_fraction=0.2
+refuses "train.bin: has 0 tokens to validate on, and a sequence of [model] context 32 needs 33; give more text or a larger [data] val_fraction, or shorten the context" \
   "$gyre" train run.toml --out x --set data.tokens=tokens/train.bin --set data.vocabulary=256 --set data.val_fraction=0
+refuses "needs 5001; give more text to validate on, or shorten the context" \
+  "$gyre" train run.toml --out x --set model.context=5000 --set data.val_tokens=tokens/val.bin
 for check in --check ""; do
   refuses "[run] prometheus is /nonexist/x.prom, which cannot be written: No such file" "$gyre" train $check run.toml --out x --set run.prometheus=/nonexist/x.prom
 done
