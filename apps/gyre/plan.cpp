@@ -77,6 +77,7 @@ nlohmann::ordered_json to_json(const PlanRow& row, const Cluster* cluster) {
                                  {"replicas", row.schedule.replicas},
                                  {"pipelines", row.pipelines},
                                  {"accumulate", row.schedule.window},
+                                 {"microbatches_per_update", row.update()},
                                  {"recompute", row.recompute},
                                  {"tokens_per_second", row.tokens_per_second},
                                  {"bubble_fraction", row.bubble_fraction},
@@ -104,7 +105,8 @@ CoresNeeded cores_needed(const Config& config, int workers_of_replica) {
 void print_json(const std::vector<LayerProfile>& layers, const Plan& plan, const Config& config,
                 const PlanOptions& options) {
   const Cluster* cluster = options.cluster;
-  nlohmann::ordered_json json = {{"tb_over_tf", plan.tb_over_tf}};
+  nlohmann::ordered_json json = {{"tb_over_tf", plan.tb_over_tf}, {"microbatches_per_update", plan.update}};
+  if (plan.common_window > 0) json["common_accumulate"] = plan.common_window;
   if (cluster == nullptr) {
     const CoresNeeded cores = cores_needed(config, options.workers);
     json["cores_needed"] = cores.taken;
@@ -154,7 +156,9 @@ void print_table(const Plan& plan, const Config& config, int workers_of_replica)
         "accumulate", "recompute", "tokens/s", "bubble", "memory", "delay", "mismatch");
   const int pipelines = own_pipelines(config);
   bool is_own_among_them = false;
-  for (const PlanRow& row : plan.rows) {
+  for (size_t i = 0; i < plan.rows.size(); ++i) {
+    const PlanRow& row = plan.rows[i];
+    print("{}", line_before(plan, i));
     const bool chosen = row.schedule.name == config.pipeline.schedule &&
                         row.schedule.stages == config.pipeline.stages &&
                         row.schedule.window == config.pipeline.accumulate && row.pipelines == pipelines &&
@@ -172,7 +176,8 @@ void print_table(const Plan& plan, const Config& config, int workers_of_replica)
   for (const std::string& reason : plan.left_out) print("left out: {}\n", reason);
   const PlanRow& best = plan.rows.front();
   const auto tokens = static_cast<double>(config.pipeline.microbatch * config.model.context);
-  print("of the fastest: {}", describe_need(best, best.tokens_per_second / tokens / best.schedule.replicas));
+  print("of the fastest with accumulate {}: {}", best.schedule.window,
+        describe_need(best, best.tokens_per_second / tokens / best.schedule.replicas));
 }
 
 void run(const Flags& flags) {
@@ -211,7 +216,7 @@ void add_plan(CLI::App& app) {
       ->add_option("--cluster", flags->cluster,
                    "Hosts and links (TOML); stages, replicas and the order of workers are chosen too")
       ->check(some_path());
-  add_number(*command, "--rows", flags->rows, {1, 1'000'000}, "With --cluster: how many of the fastest to print");
+  add_number(*command, "--rows", flags->rows, {1, 1'000'000}, "With --cluster: how many to print");
   command->add_flag("--json", flags->json, "Print one JSON object");
   command->callback([flags] { run(*flags); });
 }

@@ -49,6 +49,17 @@ std::string describe_network(const PlanRow& row, const Config& config) {
 
 }  // namespace
 
+std::string line_before(const Plan& plan, size_t i) {
+  const bool is_first = plan.rows[i].update() > plan.update && (i == 0 || plan.rows[i - 1].update() == plan.update);
+  if (!is_first) return "";
+  std::string line =
+      "  larger updates than configured, as these rows need; compare tokens/s only between equal updates";
+  if (plan.common_window > 0) {
+    line += fmt::format(" (--set pipeline.accumulate={} makes all equal)", plan.common_window);
+  }
+  return line + "\n";
+}
+
 std::string describe_need(const PlanRow& row, double microbatches_per_second) {
   const auto bytes = static_cast<double>(row.message_bytes);
   std::string text =
@@ -169,17 +180,18 @@ std::string describe_plan(const Plan& plan, size_t rows, const Cluster& cluster,
       "hosts", "stages", "replicas", "near", "pipelines", "an update", "recompute", "tokens/s", "bubble", "imbalance",
       "messages", "reductions", "checkpoints", "memory", "delay");
   const size_t shown = std::min(rows, plan.rows.size());
-  for (size_t i = 0; i < shown; ++i) text += table_row(plan.rows[i], config);
-  if (plan.rows.size() > shown)
-    text += fmt::format("  and {} more, which are slower (--rows)\n", plan.rows.size() - shown);
+  for (size_t i = 0; i < shown; ++i) text += line_before(plan, i) + table_row(plan.rows[i], config);
+  if (plan.rows.size() > shown) {
+    text += fmt::format("  and {} more, which are slower or have larger updates (--rows)\n", plan.rows.size() - shown);
+  }
   text +=
       "near: which workers are next to each other; an update: its tokens; bubble to checkpoints: shares of the time "
       "that "
       "are lost to them\n";
   for (const std::string& reason : plan.left_out) text += fmt::format("left out: {}\n", reason);
   const PlanRow& best = plan.rows.front();
-  return fmt::format("{}\nthe fastest:\n\n{}\n{}\n{}\n", text, pipeline_lines(best, plan.tb_over_tf),
-                     describe_network(best, config),
+  return fmt::format("{}\nthe fastest with {} an update:\n\n{}\n{}\n{}\n", text, counted(best.update(), "microbatch"),
+                     pipeline_lines(best, plan.tb_over_tf), describe_network(best, config),
                      launch_command(best, cluster, words_of_configuration(config_file, overrides, best)));
 }
 

@@ -20,6 +20,9 @@ void add_cluster_fields(const PlanRow& row, nlohmann::ordered_json& json);
 std::string describe_plan(const Plan& plan, size_t rows, const Cluster& cluster, const Config& config,
                           const std::string& config_file, const std::vector<std::string>& overrides);
 
+// Stands in a table before row i if that is the first with a larger update than was asked for; otherwise empty.
+std::string line_before(const Plan& plan, size_t i);
+
 // What a row of a plan needs of a network if each replica does so many microbatches a second.
 std::string describe_need(const PlanRow& row, double microbatches_per_second);
 

@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "gyre/core/bytes.h"
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
 #include "gyre/plan/partition.h"
@@ -62,13 +63,15 @@ PlanRow evaluate(const ScheduleOptions& options, const Schedule& schedule, const
   return row;
 }
 
-// Fastest first. Of rows that are as fast but for rounding, the less late is first, and then the smaller.
+// See Plan::rows. Rows may be as fast but for rounding.
 void rank_rows(std::vector<PlanRow>& rows) {
-  std::ranges::stable_sort(rows, std::ranges::greater{}, &PlanRow::tokens_per_second);
+  std::ranges::stable_sort(rows, {},
+                           [](const PlanRow& row) { return std::pair(row.update(), -row.tokens_per_second); });
   for (auto first = rows.begin(); first != rows.end();) {
     const double slower = first->tokens_per_second * (1 - 1e-9);
-    const auto last =
-        std::find_if(first, rows.end(), [&](const PlanRow& row) { return row.tokens_per_second < slower; });
+    const auto last = std::find_if(first, rows.end(), [&](const PlanRow& row) {
+      return row.update() > first->update() || row.tokens_per_second < slower;
+    });
     std::stable_sort(first, last, [](const PlanRow& a, const PlanRow& b) {
       return std::tie(a.max_delay, a.peak_memory) < std::tie(b.max_delay, b.peak_memory);
     });
@@ -98,6 +101,8 @@ class Planner {
     }
     if (plan_.rows.empty()) fail();
     rank_rows(plan_.rows);
+    plan_.update = options_.window * options_.replicas;
+    plan_.common_window = common_window();
     for (auto& [name, why] : left_out_) {
       if (!fits_somewhere_.contains(name)) plan_.left_out.push_back(fmt::format("{}: {}", name, why));
     }
@@ -155,29 +160,37 @@ class Planner {
       const SteadyState state = steady_state(schedule, costs, {.places = places()});
       PlanRow row = evaluate(options, schedule, costs, recompute, state);
       min_memory_ = std::min(min_memory_, std::tuple{row.peak_memory, label(options)});
-      if (fits(state.simulation.memory)) {
+      const std::optional<Excess> excess = find_excess(state.simulation.memory);
+      if (!excess) {
         if (places_) place(row, schedule, costs, state);
         fits_somewhere_.insert(label(options));
         plan_.rows.push_back(std::move(row));
         return;
       }
       if (recompute) {
-        leave_out(options,
-                  fmt::format("needs {} even with recompute", human_bytes(static_cast<double>(row.peak_memory))));
+        const auto [needed, limit] =
+            distinct_bytes(static_cast<double>(excess->needed), static_cast<double>(excess->limit));
+        leave_out(options, fmt::format("needs {} even with recompute, more than {}", needed, limit));
       }
     }
   }
 
   const WorkerPlaces* places() const { return places_ ? &*places_ : nullptr; }
 
-  // Whether every worker's memory fits the limit: that of the options or, without one, its share of its host's.
-  bool fits(const std::vector<WorkerMemory>& memory) const {
+  struct Excess {
+    int64_t needed = 0, limit = 0;
+  };
+
+  // Of the worker whose memory exceeds its limit most, if one does. The limit is that of the options or, without one,
+  // its share of its host's.
+  std::optional<Excess> find_excess(const std::vector<WorkerMemory>& memory) const {
+    Excess most;
     for (size_t worker = 0; worker < memory.size(); ++worker) {
-      int64_t limit = options_.memory_limit;
-      if (limit == 0 && places_) limit = places_->memory_bytes(static_cast<int>(worker));
-      if (limit > 0 && memory[worker].total() > limit) return false;
+      Excess own{memory[worker].total(), options_.memory_limit};
+      if (own.limit == 0 && places_) own.limit = places_->memory_bytes(static_cast<int>(worker));
+      if (own.limit > 0 && own.needed - own.limit > most.needed - most.limit) most = own;
     }
-    return true;
+    return most.limit > 0 ? std::optional(most) : std::nullopt;
   }
 
   // Adds what depends on the cluster: the hosts, and the time that checkpoints take by draining the pipeline and making
@@ -211,6 +224,25 @@ class Planner {
     }
   }
 
+  // See Plan::common_window. A schedule of a file has the window that it has.
+  int64_t common_window() const {
+    const bool differ = plan_.rows.front().update() < plan_.rows.back().update();
+    if (!differ || options_.cluster != nullptr || options_.from_file) return 0;
+    constexpr int64_t kMostMore = 4096;
+    int64_t window = options_.window, before = 0;
+    while (window != before && window <= options_.window + kMostMore) {
+      before = window;
+      for (const PlanRow& row : plan_.rows) {
+        ScheduleOptions schedule = row.schedule;
+        schedule.window = window;
+        std::string why;
+        if (!next_servable(schedule, why)) return 0;
+        window = schedule.window;
+      }
+    }
+    return window == before ? window : 0;
+  }
+
   // The schedule's name, with those of its own options that differ from the ones asked for: "amdp, 3 pipelines".
   std::string label(const ScheduleOptions& options) const {
     std::map<std::string, std::string> asked;
@@ -240,14 +272,13 @@ class Planner {
                                     : fmt::format("{}: {}", left_out_.front().first, left_out_.front().second);
       throw InputError(fmt::format("no schedule suits the model and its workers; {}", first));
     }
-    const std::string least = human_bytes(static_cast<double>(bytes));
     if (options_.cluster != nullptr && options_.memory_limit == 0) {
       throw InputError(fmt::format("no schedule fits in the memory of the cluster's workers; the least is {}, with {}",
-                                   least, name));
+                                   human_bytes(static_cast<double>(bytes)), name));
     }
+    const auto [least, limit] = distinct_bytes(static_cast<double>(bytes), static_cast<double>(options_.memory_limit));
     throw InputError(fmt::format(
-        "no schedule fits in {} on each of {}; the least is {}, with {}",
-        human_bytes(static_cast<double>(options_.memory_limit)),
+        "no schedule fits in {} on each of {}; the least is {}, with {}", limit,
         counted(options_.cluster == nullptr ? options_.workers : options_.cluster->workers(), "worker"), least, name));
   }
 

@@ -1,5 +1,5 @@
 // Finds the fastest schedule: simulates every schedule that the model and the workers allow, with measured costs, and
-// ranks them.
+// ranks those that make updates of the same size.
 #pragma once
 
 #include <cstdint>
@@ -57,7 +57,7 @@ struct PlanOptions {
   const Cluster* cluster = nullptr;
   int64_t checkpoint_every = 0;   // updates between checkpoints; 0: only by time
   double checkpoint_seconds = 0;  // between checkpoints if checkpoint_every is 0; 0: none
-  size_t detailed_rows = 20;      // number of fastest rows that get `losses` and `links`
+  size_t detailed_rows = 20;      // number of first rows that get `losses` and `links`
 };
 
 struct PlanRow {
@@ -78,12 +78,20 @@ struct PlanRow {
   double checkpoint_share = 0;  // fraction of the time that checkpoints take: drains and stalls
   Losses losses;                // only in detailed rows
   std::vector<ClassUse> links;  // only in detailed rows
+
+  int64_t update() const { return schedule.window * schedule.replicas; }  // its microbatches
 };
 
 struct Plan {
-  double tb_over_tf = 0;              // backward time / forward time of the whole model
-  std::vector<PlanRow> rows;          // fastest first; of equally fast ones, that with less delay, then less memory
+  double tb_over_tf = 0;  // backward time / forward time of the whole model
+  int64_t update = 0;     // microbatches of an update that were asked for: no row has fewer
+  // Those of the smallest update first, since others are different training. Of one size, the fastest first; of equally
+  // fast ones, that with less delay, then less memory.
+  std::vector<PlanRow> rows;
   std::vector<std::string> left_out;  // "name: reason"
+  // Without a cluster, if the rows' updates differ: the smallest window that the schedules of all rows can have; 0:
+  // none was found.
+  int64_t common_window = 0;
 };
 
 // Costs of the schedule's stages, with its policy for weights. The layers are partitioned by the time that they take

@@ -82,6 +82,22 @@ refuses "did you mean 'chimera'?" "$gyre" simulate --schedule chimaera
 refuses "did you mean 'grid'?" "$gyre" schedule --format grit
 refuses "'forward' is -1; give 0 or more" sh -c "sed 's/\"forward\": [0-9.e-]*/\"forward\": -1/' traced/costs.json >bad.json; '$gyre' simulate --schedule 1f1b --stages 2 --costs bad.json"
 refuses "use at most 8 stages" "$gyre" plan run.toml --set pipeline.stages=9
+# Larger updates than the configuration's are other training: rows that need them come last, and the table says so.
+"$gyre" plan run.toml --set pipeline.stages=4 --set pipeline.accumulate=1 --json >plan.json
+python3 - plan.json <<'PY' || fail "the order of rows: $(tail -c 3000 plan.json)"
+import json, sys
+plan = json.load(open(sys.argv[1]))
+sizes = [row["microbatches_per_update"] for row in plan["plan"]]
+assert plan["microbatches_per_update"] == sizes[0] == 1 and sizes == sorted(sizes) and sizes[-1] > 1, sizes
+assert plan["common_accumulate"] >= sizes[-1]
+PY
+common=$(sed -E 's/.*"common_accumulate":([0-9]+).*/\1/' plan.json)
+"$gyre" plan run.toml --set pipeline.stages=4 --set pipeline.accumulate=1 >plan.txt
+has "compare tokens/s only between equal updates (--set pipeline.accumulate=$common makes all equal)" plan.txt
+has "of the fastest with accumulate 1: network" plan.txt
+[ "$(sed -n '/^  schedule /,/^  larger updates/p' plan.txt | grep -cE '^. (pipedream|gpipe) +4 +1 +1 ')" -eq 2 ] || fail "the first rows: $(cat plan.txt)"
+"$gyre" plan run.toml --set pipeline.stages=4 --set "pipeline.accumulate=$common" >plan.txt
+! grep -q 'larger updates' plan.txt || fail "updates still differ: $(cat plan.txt)"
 # A schedule file is ranked with the others; the mark of the configuration's own row is explained only if there is one.
 "$gyre" plan run.toml --set pipeline.schedule=mine.txt --set pipeline.stages=4 --set pipeline.accumulate=4 >plan.txt
 grep -qE '^\* mine.txt +4 ' plan.txt || fail "the file is not ranked: $(cat plan.txt)"

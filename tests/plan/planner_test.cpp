@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "gyre/core/bytes.h"
 #include "gyre/core/error.h"
 #include "gyre/schedule/builders.h"
 
@@ -90,6 +91,47 @@ TEST(Plan, RanksEveryScheduleByPredictedThroughput) {
   EXPECT_EQ(row("amdp").max_mismatch, 1);
 }
 
+// A larger update has its cost less often, and is other training: it does not make a schedule better.
+TEST(Plan, RanksUpdatesOfOneSizeAmongThemselves) {
+  auto layers = profiles(8);
+  for (LayerProfile& layer : layers) layer.update = 1;
+  PlanOptions options = four_workers();
+  options.window = 1;
+  options.replicas = 2;
+  const Plan plan = make_plan(layers, options);
+  EXPECT_EQ(plan.update, 2);
+  EXPECT_EQ(plan.rows.front().update(), 2);
+  EXPECT_GT(plan.rows.back().update(), 2);
+  double most = 0;
+  for (size_t i = 0; i < plan.rows.size(); ++i) {
+    const PlanRow& row = plan.rows[i];
+    most = std::max(most, row.tokens_per_second);
+    if (i == 0) continue;
+    const PlanRow& before = plan.rows[i - 1];
+    EXPECT_LE(before.update(), row.update());
+    if (before.update() == row.update()) {
+      EXPECT_LE(row.tokens_per_second, before.tokens_per_second * (1 + 1e-9));
+    }
+  }
+  EXPECT_GT(most, plan.rows.front().tokens_per_second) << "of a larger update";
+}
+
+TEST(Plan, TheCommonWindowIsTheSmallestThatMakesAllUpdatesEqual) {
+  const auto are_equal = [](const Plan& plan) { return plan.rows.front().update() == plan.rows.back().update(); };
+  for (const int workers : {2, 3, 4, 6}) {
+    PlanOptions options = four_workers();
+    options.workers = workers;
+    options.window = 1;
+    const Plan plan = make_plan(profiles(12), options);
+    ASSERT_GT(plan.common_window, 1) << workers;
+    while (++options.window < plan.common_window) EXPECT_FALSE(are_equal(make_plan(profiles(12), options))) << workers;
+    const Plan common = make_plan(profiles(12), options);
+    EXPECT_TRUE(are_equal(common)) << workers;
+    EXPECT_EQ(common.rows.size(), plan.rows.size());
+    EXPECT_EQ(common.common_window, 0) << "there is nothing to make equal";
+  }
+}
+
 // Rounding makes rows of equal speed differ by a little, and does not rank them.
 TEST(Plan, OfEquallyFastRowsTheLessLateIsFirstAndThenTheSmaller) {
   int equal = 0;
@@ -102,6 +144,7 @@ TEST(Plan, OfEquallyFastRowsTheLessLateIsFirstAndThenTheSmaller) {
       const auto cost = [](const PlanRow& row) { return std::tuple{row.max_delay, row.peak_memory}; };
       for (size_t i = 1; i < plan.rows.size(); ++i) {
         const PlanRow &before = plan.rows[i - 1], &row = plan.rows[i];
+        if (before.update() < row.update()) continue;
         if (before.tokens_per_second > row.tokens_per_second * (1 + 1e-10)) continue;
         EXPECT_LE(cost(before), cost(row)) << workers << " workers, window " << window << ": " << before.schedule.name
                                            << " before " << row.schedule.name;
@@ -144,6 +187,24 @@ TEST(Plan, MemoryLimitDropsOrRecomputes) {
     EXPECT_THAT(error.what(), ::testing::HasSubstr("no schedule fits in 10 B"));
     EXPECT_THAT(error.what(), ::testing::HasSubstr("the least is"));
   }
+}
+
+TEST(Plan, MemoryThatIsNeededAndItsLimitDoNotLookAlike) {
+  auto layers = profiles(8);
+  for (LayerProfile& layer : layers) layer.weight_bytes = 1 << 20;
+  PlanOptions options = four_workers();
+  Plan plan = make_plan(layers, options);
+  int64_t most = 0;
+  while (plan.left_out.empty()) {
+    most = 0;
+    for (const PlanRow& row : plan.rows) most = std::max(most, row.peak_memory);
+    options.memory_limit = most - 1;
+    plan = make_plan(layers, options);
+  }
+  const auto [needed, limit] = distinct_bytes(static_cast<double>(most), static_cast<double>(most - 1));
+  EXPECT_NE(needed, limit);
+  EXPECT_THAT(plan.left_out.front(),
+              ::testing::EndsWith(": needs " + needed + " even with recompute, more than " + limit));
 }
 
 TEST(Plan, SaysWhyNoScheduleSuits) {
