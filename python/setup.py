@@ -19,7 +19,7 @@ sources += [gyre / "tensors/matrix_block.cpp", gyre / "optim/rotating_optimizer.
 # Without oneDNN: matrix products by PyTorch.
 sources += [gyre / "kernels/rows.cpp", gyre / "kernels/fused_product.cpp", gyre / "kernels/bf16/missing.cpp"]
 sources += [gyre / "kernels/matrix_product.cpp", gyre / "kernels/adam.cpp"]
-sources += [ gyre / "kernels/parallel_for.cpp", gyre / "kernels/cuda/missing.cpp"]
+sources += [gyre / "kernels/parallel_for.cpp", gyre / "kernels/cuda/missing.cpp"]
 sources += [file for room in rooms for file in sorted(room.glob("*.cpp"))]
 
 
