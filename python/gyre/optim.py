@@ -12,7 +12,10 @@ _OPTIONS = _core.options()
 _DEFAULTS = {key: default for key, default, _ in _OPTIONS}
 _COMMON = {key: default for key, default, _ in _core.common_options()}
 
-# Elements of lower precision that are in fp32 at a time; a larger parameter is alone.
+# The types of parameters that can be updated.
+_TYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+# Elements of other types than fp32 that are in fp32 at a time; a larger parameter is alone.
 _CONVERTED_TOGETHER = 1 << 26
 
 
@@ -20,7 +23,7 @@ class BasisRotation(torch.optim.Optimizer):
     """Adam in the eigenbasis of the gradients' covariances.
 
     2-D parameters are rotated, all others get AdamW. Put embeddings and the output head into a group with
-    ``rotate=False``: they are usually left to AdamW.
+    ``rotate=False``: they are usually left to AdamW. Parameters are dense tensors of fp16, bf16, fp32 or fp64.
 
     Options of a group, besides AdamW's ``lr, betas, eps, weight_decay`` and the options listed at the end:
       row_blocks     for a parameter that is several matrices stacked by rows: their number, if they are of one size (a fused
@@ -64,12 +67,14 @@ class BasisRotation(torch.optim.Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
+        stepped = [[p for p in group["params"] if p.grad is not None and p.numel() > 0] for group in self.param_groups]
+        for p in (p for params in stepped for p in params):
+            _check_kind(p)
+            if p.grad.layout != torch.strided:
+                raise RuntimeError("BasisRotation: sparse gradients are not supported; use dense embeddings")
         if self._skips_this_step():
             return loss
         self._warn_if_flat()
-        stepped = [[p for p in group["params"] if p.grad is not None and p.numel() > 0] for group in self.param_groups]
-        if any(p.grad.is_sparse for params in stepped for p in params):
-            raise RuntimeError("BasisRotation: sparse gradients are not supported; use dense embeddings")
         self._set_apart({p for params in stepped for p in params})
         for group, params in zip(self.param_groups, stepped):
             adam = _core.adam_settings(group)
@@ -102,12 +107,14 @@ class BasisRotation(torch.optim.Optimizer):
     def _step_together(self, params, group, adam):
         together = self._made_together(params, group)
         step = self._steps(params[0]) + 1
-        weights = [p.detach() if p.dtype == torch.float32 else p.detach().float() for p in params]
+        weights = [_in_fp32(p) for p in params]
         together.core.step(weights, [p.grad.detach().float() for p in params], step, float(group["lr"]), adam,
                            float(group["delay"]), float(group["mean_delay"]), self._beside)
         for p, weight in zip(params, weights):
             self.state[p]["step"] = step
-            if p.dtype != torch.float32:
+            if p.dtype == torch.float64:
+                p.mul_(1 - float(group["lr"]) * float(group["weight_decay"])).add_(weight)
+            elif p.dtype != torch.float32:
                 p.copy_(weight)
 
     def _made_together(self, params, group):
@@ -154,8 +161,8 @@ class BasisRotation(torch.optim.Optimizer):
         grads = [p.grad for group in self.param_groups for p in group["params"] if p.grad is not None]
         finite = {}  # by device, for one wait each
         for g in grads:
-            if not g.is_sparse:
-                finite.setdefault(g.device, []).append(torch.isfinite(g).all())
+            used = g.float() if g.dtype == torch.float64 else g  # it may be too large for fp32
+            finite.setdefault(g.device, []).append(torch.isfinite(used).all())
         if all(bool(torch.stack(flags).all()) for flags in finite.values()):
             self._skipped_in_a_row = 0
             return False
@@ -228,14 +235,38 @@ class _Together:
                             for state, new in zip(states, self.core.state())])
 
 
+def _in_fp32(p):
+    """What the C++ side updates for the parameter. For fp64 it is the change alone, which is added to the decayed weight."""
+    if p.dtype == torch.float64:
+        return torch.zeros(p.shape, dtype=torch.float32, device=p.device)
+    return p.detach() if p.dtype == torch.float32 else p.detach().float()
+
+
 def _check(group):
     _core.adam_settings(group)
     if not group["delay"] >= 0:
         raise ValueError(f"BasisRotation: delay={group['delay']!r}; give 0 or more")
     _core.rotation_settings(group)
     for p in group["params"]:
+        if p.requires_grad:  # others are there in models that are frozen in part, and get no gradient
+            _check_kind(p)
         if group["rotate"] and p.dim() == 2:
             _row_blocks(p, group)
+
+
+def _check_kind(p):
+    """Raises TypeError for a parameter that the C++ side would damage or could not update."""
+    if type(p).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+        what, remedy = f"a {type(p).__name__}", "only plain tensors can be updated (DDP keeps them, FSDP does not)"
+    elif p.device.type == "meta":
+        what, remedy = "on the meta device", "make the optimizer when the model has its weights"
+    elif p.layout != torch.strided:
+        what, remedy = p.layout, "make it dense"
+    elif p.dtype not in _TYPES:
+        what, remedy = p.dtype, "give it to another optimizer; here are float16, bfloat16, float32 and float64"
+    else:
+        return
+    raise TypeError(f"BasisRotation: a parameter of shape {tuple(p.shape)} is {what}; {remedy}")
 
 
 def _row_blocks(p, group):
