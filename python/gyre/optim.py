@@ -1,7 +1,10 @@
 """Basis rotation (arXiv 2602.03515) as a torch.optim.Optimizer; the arithmetic is gyre's own C++."""
 
+import difflib
+import math
 import operator
 import warnings
+from numbers import Integral, Real
 
 import torch
 
@@ -11,12 +14,17 @@ from gyre import _core
 _OPTIONS = _core.options()
 _DEFAULTS = {key: default for key, default, _ in _OPTIONS}
 _COMMON = {key: default for key, default, _ in _core.common_options()}
+_KEYS = ("lr", "betas", "eps", "weight_decay", "row_blocks", "rotate", "delay", "mean_delay", *_DEFAULTS)  # of a group
 
 # The types of parameters that can be updated.
 _TYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 # Elements of other types than fp32 that are in fp32 at a time; a larger parameter is alone.
 _CONVERTED_TOGETHER = 1 << 26
+
+# What to give in place of names that are not near it.
+_INSTEAD = {"frequency": "interval", "num_stages": "mean_delay, which is (P - 1) / 2 for PipeDream's P stages",
+            "max_skipped": "BasisRotation's argument"}
 
 
 class BasisRotation(torch.optim.Optimizer):
@@ -41,9 +49,10 @@ class BasisRotation(torch.optim.Optimizer):
                  max_skipped=_core.max_skipped, **options):
         unknown = sorted(set(options) - set(_DEFAULTS))
         if unknown:
-            raise TypeError(f"BasisRotation: unknown option {unknown[0]!r}; there are {', '.join(_DEFAULTS)}")
-        defaults = dict(lr=lr, betas=tuple(betas), eps=eps, weight_decay=weight_decay, **{**_DEFAULTS, **options},
-                        row_blocks=row_blocks, rotate=rotate, delay=delay, mean_delay=mean_delay)
+            advice = _advice(unknown[0], 0.6) or f"there are {', '.join(_KEYS)}"
+            raise TypeError(f"BasisRotation: unknown option {unknown[0]!r}; {advice}")
+        if max_skipped is not None and not (isinstance(max_skipped, Integral) and max_skipped >= 0):
+            raise ValueError(f"BasisRotation: max_skipped={max_skipped!r}; give a whole number from 0, or None")
         self._together = {}  # by parameter
         self._alone = set()  # parameters once left out of a step of those with which they were together
         self._beside = _core.SideThread()
@@ -51,15 +60,18 @@ class BasisRotation(torch.optim.Optimizer):
         self.skipped = 0
         self._skipped_in_a_row = 0
         self._looked_at_shapes = False
-        super().__init__(params, defaults)
+        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, row_blocks=row_blocks,
+                                      rotate=rotate, delay=delay, mean_delay=mean_delay, **{**_DEFAULTS, **options}))
 
     def add_param_group(self, param_group):
         super().add_param_group(param_group)
+        group = self.param_groups[-1]
         try:
-            _check(self.param_groups[-1])
+            _check(group)
         except Exception:
             self.param_groups.pop()
             raise
+        _warn_of_keys(group)
 
     @torch.no_grad()
     def step(self, closure=None):
@@ -242,10 +254,34 @@ def _in_fp32(p):
     return p.detach() if p.dtype == torch.float32 else p.detach().float()
 
 
+def _advice(name, least):
+    """What to use in place of a name; None if no option is as near as `least`, from 0 to 1, or if it is a compound of one."""
+    if name in _INSTEAD:
+        return f"use {_INSTEAD[name]}"
+    near = [key for key in difflib.get_close_matches(name, _KEYS, 1, least) if f"_{key}_" not in f"_{name}_"]
+    return f"did you mean {near[0]!r}?" if near else None
+
+
+def _warn_of_keys(group):
+    """Other keys of a group are the frameworks' own (lr_mult, initial_lr) unless they look like an option."""
+    for key in sorted(set(group) - {"params", *_KEYS}):
+        advice = _advice(key, 0.85)
+        if key in ("amsgrad", "maximize") and group[key]:
+            advice = "there is no such option"
+        if advice:
+            warnings.warn(f"BasisRotation: {key!r} in a group has no effect; {advice}", stacklevel=5)
+
+
 def _check(group):
+    for key in _KEYS:
+        if key not in group:
+            raise ValueError(f"BasisRotation: {key} is missing from a group; is it another optimizer's, or another version's?")
     _core.adam_settings(group)
-    if not group["delay"] >= 0:
-        raise ValueError(f"BasisRotation: delay={group['delay']!r}; give 0 or more")
+    for key in ("delay", "mean_delay"):
+        if not (isinstance(group[key], Real) and 0 <= group[key] < math.inf):
+            raise ValueError(f"BasisRotation: {key}={group[key]!r}; give a number from 0")
+    if group["rotate"] not in (True, False):
+        raise ValueError(f"BasisRotation: rotate={group['rotate']!r}; give True or False")
     _core.rotation_settings(group)
     for p in group["params"]:
         if p.requires_grad:  # others are there in models that are frozen in part, and get no gradient
@@ -272,10 +308,12 @@ def _check_kind(p):
 def _row_blocks(p, group):
     """The number of rows of each of the parameter's matrices; empty if the parameter is one matrix."""
     blocks, rows = group["row_blocks"], p.shape[0]
-    if isinstance(blocks, int):
+    if isinstance(blocks, Integral):
         if blocks < 1 or rows % blocks != 0:
             raise ValueError(f"BasisRotation: row_blocks={blocks} does not divide the {rows} rows of a parameter")
-        return [] if blocks == 1 else blocks * [rows // blocks]
+        return [] if blocks == 1 else [rows // blocks] * int(blocks)
+    if not isinstance(blocks, (list, tuple)) or not all(isinstance(block, Integral) for block in blocks):
+        raise ValueError(f"BasisRotation: row_blocks={blocks!r}; give a number of matrices, or a list of their rows")
     blocks = [int(block) for block in blocks]
     if any(block < 1 for block in blocks) or sum(blocks) != rows:
         raise ValueError(f"BasisRotation: row_blocks={blocks} are not the {rows} rows of a parameter, cut into blocks")

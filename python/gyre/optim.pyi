@@ -8,8 +8,8 @@ class BasisRotation(torch.optim.Optimizer):
     skipped: int
     def __init__(
         self,
-        params: Iterable[torch.Tensor] | Iterable[dict[str, Any]],
-        lr: float = ...,
+        params: Iterable[torch.Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, torch.Tensor]],
+        lr: float | torch.Tensor = ...,
         betas: tuple[float, float] = ...,
         eps: float = ...,
         weight_decay: float = ...,
