@@ -227,7 +227,11 @@ class BasisRotation(torch.optim.Optimizer):
         self.__dict__.setdefault("_beside", _core.SideThread())
 
     def __getstate__(self):
-        raise TypeError("BasisRotation: save optimizer.state_dict(), not the optimizer itself")
+        """For pickle and copy.deepcopy. The C++ side is made again from the state."""
+        for together in set(self._together.values()):
+            self._show(together)
+        own = ("_alone", "max_skipped", "skipped", "_skipped_in_a_row", "_looked_at_shapes")
+        return {**super().__getstate__(), **{name: self.__dict__[name] for name in own}}
 
 
 class _Together:

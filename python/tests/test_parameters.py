@@ -1,5 +1,7 @@
-"""Tests which parameters the plug-in takes, and that none is changed by more than its update."""
+"""Tests which parameters the plug-in takes, that none is changed by more than its update, and that copies continue alike."""
 
+import copy
+import pickle
 import unittest
 
 import torch
@@ -126,6 +128,27 @@ class Types(unittest.TestCase):
                 made.append(p.detach())
             for other in made[1:]:
                 self.assertLess((made[0] - other).abs().max().item(), 1e-5, options)
+
+
+class Copies(unittest.TestCase):
+    def test_a_copy_continues_to_the_bit(self):
+        # A refresh begins at every sixth step and is finished four steps later.
+        settings = dict(lr=1e-2, interval=6, refresh_lag=4, covariance_every=2, look_ahead=0.6, delay=3)
+        for how in (copy.deepcopy, lambda both: pickle.loads(pickle.dumps(both))):
+            for dtype in (torch.bfloat16, torch.float32, torch.float64):
+                for stop in (0, 5, 7, 9, 13):
+                    params = parameters(dtype)
+                    optimizer = BasisRotation(params, max_skipped=7, **settings)
+                    optimizer.skipped = 2
+                    train(params, optimizer, 0, stop)
+                    for p in params:
+                        p.grad = None
+                    others, resumed = how((params, optimizer))
+                    self.assertEqual((resumed.max_skipped, resumed.skipped), (7, 2))
+                    train(params, optimizer, stop, 25)
+                    train(others, resumed, stop, 25)
+                    for p, q in zip(params, others):
+                        self.assertTrue(torch.equal(p, q), (dtype, stop))
 
 
 if __name__ == "__main__":
