@@ -43,6 +43,8 @@ class Parameters {
     context.beside = &beside;
     optimizer_.set(adam);
     optimizer_.step(weights, gradients, context);
+    // Our kernels write past autograd, which then refuses a backward pass with weights it saved before.
+    for (const at::Tensor& weight : weights) weight.unsafeGetTensorImpl()->bump_version();
   }
 
   // The state's own tensors, not copies, by parameter.

@@ -130,6 +130,18 @@ class Types(unittest.TestCase):
                 self.assertLess((made[0] - other).abs().max().item(), 1e-5, options)
 
 
+class Autograd(unittest.TestCase):
+    def test_a_backward_pass_with_weights_from_before_the_step_is_refused(self):
+        for options in ({}, {"rotate": False}):
+            for dtype in (torch.bfloat16, torch.float32, torch.float64):
+                w, x = torch.nn.Parameter(torch.ones(3, 3, dtype=dtype)), torch.ones(3, 3, dtype=dtype, requires_grad=True)
+                loss = (x @ w).square().sum()
+                loss.backward(retain_graph=True)
+                BasisRotation([w], **options).step()
+                with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
+                    loss.backward()
+
+
 class Copies(unittest.TestCase):
     def test_a_copy_continues_to_the_bit(self):
         # A refresh begins at every sixth step and is finished four steps later.
