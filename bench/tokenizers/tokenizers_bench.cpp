@@ -107,7 +107,7 @@ struct Flags {
 };
 
 void run(const Flags& flags) {
-  const std::vector<std::string> documents = documents_of(read_file(flags.text), flags.megabytes << 20);
+  const std::vector<std::string> documents = documents_of(read_file(flags.text, kAnyLength), flags.megabytes << 20);
   double megabytes = 0;
   for (const std::string& document : documents) megabytes += 1e-6 * static_cast<double>(document.size());
   std::vector<TokenizerModel> models;

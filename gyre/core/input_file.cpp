@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "gyre/core/error.h"
+#include "gyre/core/text.h"
 
 namespace gyre {
 
@@ -19,13 +20,13 @@ constexpr size_t kPieceBytes = size_t{1} << 20;
 
 }  // namespace
 
-std::string read_file(const std::filesystem::path& path) {
+std::string read_file(const std::filesystem::path& path, uint64_t most) {
   const Descriptor file(path, O_RDONLY);
   if (!file.ok()) throw InputError(fmt::format("{}: cannot be opened: {}", path.string(), reason()));
-  return read_all(file.get(), path.string());
+  return read_all(file.get(), path.string(), most);
 }
 
-std::string read_all(int descriptor, const std::string& name) {
+std::string read_all(int descriptor, const std::string& name, uint64_t most) {
   std::string content;
   for (;;) {
     const size_t before = content.size();
@@ -33,6 +34,10 @@ std::string read_all(int descriptor, const std::string& name) {
     const ssize_t got = read_fully(descriptor, content.data() + before, kPieceBytes);
     if (got < 0) throw InputError(fmt::format("{}: cannot be read: {}", name, reason()));
     content.resize(before + static_cast<size_t>(got));
+    if (content.size() > most) {
+      throw InputError(fmt::format("{}: has more than {}, which is too much for what is read here; give the right file",
+                                   name, human_bytes(static_cast<double>(most))));
+    }
     if (static_cast<size_t>(got) < kPieceBytes) return content;
   }
 }

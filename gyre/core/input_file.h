@@ -3,17 +3,23 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <string>
 
 #include "gyre/core/descriptor.h"
 
 namespace gyre {
 
-// The whole file as bytes. Throws InputError naming the path and the system's reason.
-std::string read_file(const std::filesystem::path& path);
+// The most bytes that a file read as a whole may have, so that an endless or a wrong one does not fill the memory: far
+// more than any configuration, JSON description or prompt. Callers whose files may be longer say so.
+inline constexpr uint64_t kMostOfFile = uint64_t{64} << 20;
+inline constexpr uint64_t kAnyLength = std::numeric_limits<uint64_t>::max();
+
+// The whole file as bytes. Throws InputError naming the path and the system's reason, or if it has more than `most`.
+std::string read_file(const std::filesystem::path& path, uint64_t most = kMostOfFile);
 
 // Everything that comes from an open descriptor; `name` is for the message. Throws as read_file() does.
-std::string read_all(int descriptor, const std::string& name);
+std::string read_all(int descriptor, const std::string& name, uint64_t most = kMostOfFile);
 
 // Whether `path` exists. Throws InputError where that cannot be told (a directory that may not be searched), and for a
 // dangling link: a disk that is not mounted must not pass for an empty one.

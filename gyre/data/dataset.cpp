@@ -28,7 +28,7 @@ std::string remedy_in(const std::filesystem::path& directory) {
 std::string verified_file(const DatasetMeta& meta, const std::filesystem::path& directory, const std::string& name) {
   if (meta.checksums.count(name) == 0) return "";
   const auto path = directory / name;
-  std::string content = read_file(path);
+  std::string content = read_file(path, kMostOfTokenizer);
   if (text_checksum(content) != meta.checksums.at(name)) {
     throw InputError(fmt::format("{}: is not the tokenizer that meta.json beside it names (its checksum differs); {}",
                                  path.string(), remedy_in(directory)));

@@ -193,7 +193,7 @@ std::vector<std::string> write_side_files(const RunDirectory& run, const std::op
   if (own && own->end_of_document) write_hugging_face_tokenizer(run.root(), out, files);
   for (const std::string& name : side_files()) {
     if (own || !is_there(run.hugging_face() / name)) continue;
-    write_new_file(out / name, read_file(run.hugging_face() / name), files);
+    write_new_file(out / name, read_file(run.hugging_face() / name, kMostOfTokenizer), files);
   }
   std::vector<std::string> written;
   for (const std::string& name : side_files()) {

@@ -234,7 +234,8 @@ void write_origin(const RunDirectory& run, const fs::path& from, const std::stri
   write_new_file(run.hugging_face() / "config.json", config_json, files);
   write_new_file(run.hugging_face() / kProvenanceFile, to_text(provenance), files);
   for (const std::string& name : side_files()) {
-    if (has_file(from / name)) write_new_file(run.hugging_face() / name, read_file(from / name), files);
+    if (has_file(from / name))
+      write_new_file(run.hugging_face() / name, read_file(from / name, kMostOfTokenizer), files);
   }
   sync_directory(run.hugging_face(), files);
 }

@@ -85,12 +85,12 @@ TokenNumbers special_tokens(const fs::path& directory) {
   const fs::path json = directory / kTokenizerJsonFile, words = directory / "vocab.txt";
   if (has_file(json)) {
     try {
-      return special_token_numbers(read_file(json));
+      return special_token_numbers(read_file(json, kMostOfTokenizer));
     } catch (const InputError& error) {
       throw InputError(fmt::format("{}: {}", json.string(), error.what()));
     }
   }
-  return has_file(words) ? bracketed_token_numbers(read_file(words)) : TokenNumbers{};
+  return has_file(words) ? bracketed_token_numbers(read_file(words, kMostOfTokenizer)) : TokenNumbers{};
 }
 
 std::vector<std::string> side_files() {

@@ -39,7 +39,7 @@ Curve parse_curve(std::string_view metrics, const std::string& origin) {
 }
 
 Curve read_curve(const std::filesystem::path& metrics) {
-  return parse_curve(read_file(metrics), metrics.string());
+  return parse_curve(read_file(metrics, kAnyLength), metrics.string());
 }
 
 std::string end_status(const std::filesystem::path& metrics) {

@@ -100,7 +100,7 @@ class Check {
   void finish(const RunProcessesOptions& options) {
     const ChildEnd end = child_->reap();
     if ((end.signal == 0 && end.code == 0) || options.stop.stop_requested()) return;
-    std::string said = read_file(log_file_);
+    std::string said = read_file(log_file_, kAnyLength);
     while (said.ends_with('\n')) said.pop_back();
     fail(end, named(directory_, said));
   }

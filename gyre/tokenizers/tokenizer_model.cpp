@@ -20,8 +20,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
+std::string read_tokens(const fs::path& path) {
+  return read_file(path, kMostOfTokenizer);
+}
+
 std::string read_if_there(const fs::path& path) {
-  return is_there(path) ? read_file(path) : "";
+  return is_there(path) ? read_tokens(path) : "";
 }
 
 // The form that converts a file of this name; null if the file is a tokenizer by itself.
@@ -40,8 +44,8 @@ TokenFiles files_beside(const fs::path& directory) {
 // Of a form's files, which lie in `directory`.
 std::string converted(const fs::path& directory, const TokenizerForm& form, const std::string& config) {
   const fs::path first = directory / form.files.front();
-  if (form.files.size() == 1) return json_of_bert(read_file(first), config, first.string());
-  return json_of_gpt2(read_file(first), read_file(directory / form.files.back()), config, first.string());
+  if (form.files.size() == 1) return json_of_bert(read_tokens(first), config, first.string());
+  return json_of_gpt2(read_tokens(first), read_tokens(directory / form.files.back()), config, first.string());
 }
 
 // Nothing can be added to a sentencepiece model.
@@ -71,7 +75,7 @@ TokenizerModel model_of_file(const fs::path& path) {
   }
   const NamedTokens named = named_tokens(files);
   TokenizerModel model;
-  model.content = form != nullptr ? converted(path.parent_path(), *form, files.config) : read_file(path);
+  model.content = form != nullptr ? converted(path.parent_path(), *form, files.config) : read_tokens(path);
   model.config = with_end(files.config, named.end);
   const size_t first = model.content.find_first_not_of(" \t\r\n");
   model.kind = first != std::string::npos && model.content[first] == '{' ? "json" : "sentencepiece";
@@ -102,8 +106,8 @@ bool is_made_from_model(const fs::path& directory) {
   const fs::path model = directory / kTokenizerModelFile;
   if (!is_there(model)) return false;
   try {
-    return is_unigram_of(read_file(directory / kTokenizerJsonFile),
-                         SentencePieceModel::parse(read_file(model), model.string()));
+    return is_unigram_of(read_tokens(directory / kTokenizerJsonFile),
+                         SentencePieceModel::parse(read_tokens(model), model.string()));
   } catch (const InputError&) {  // a damaged one made nothing
     return false;
   }

@@ -1,6 +1,7 @@
 // A tokenizer as stored with data and runs, and functions to read users' own.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -13,6 +14,9 @@ namespace gyre {
 inline constexpr const char* kTokenizerModelFile = "tokenizer.model";         // of sentencepiece
 inline constexpr const char* kTokenizerJsonFile = "tokenizer.json";           // of Hugging Face's tokenizers
 inline constexpr const char* kTokenizerConfigFile = "tokenizer_config.json";  // beside either, for later readers
+
+// The most bytes that a tokenizer's file may have; those of the largest vocabularies have tens of MB.
+inline constexpr uint64_t kMostOfTokenizer = uint64_t{512} << 20;
 
 struct TokenizerModel {
   std::string kind = "byte";    // "byte", "bpe" (ours), "sentencepiece", "json"

@@ -32,7 +32,7 @@ MetricsExports::MetricsExports(const RunDirectory& run, const Config& config, do
                                FileSystem& files)
     : progress_(progress) {
   if (!config.run.tensorboard && config.run.prometheus.empty()) return;
-  const std::string metrics = is_there(run.metrics()) ? read_file(run.metrics()) : "";
+  const std::string metrics = is_there(run.metrics()) ? read_file(run.metrics(), kAnyLength) : "";
   if (config.run.tensorboard) {
     try_to_write(progress_, [&] {
       exports_.push_back(std::make_unique<TensorBoardWriter>(run.tensorboard(), metrics, last_written, files));

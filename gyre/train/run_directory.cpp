@@ -72,7 +72,7 @@ void RunDirectory::copy_hugging_face(const Config& config_to_save) const {
   DirectoryUnderConstruction copy(hugging_face().string() + ".tmp", files_);
   std::error_code error;
   for (const fs::path& file : entries_of(from, error)) {
-    if (fs::is_regular_file(file)) write_new_file(copy.path() / file.filename(), read_file(file), files_);
+    if (fs::is_regular_file(file)) write_new_file(copy.path() / file.filename(), read_file(file, kAnyLength), files_);
   }
   if (error) throw InputError(fmt::format("{}: cannot be read: {}", from.string(), error.message()));
   copy.complete(hugging_face());

@@ -112,6 +112,19 @@ if [ "$(id -u)" -ne 0 ] || [ ${#as_nobody[@]} -gt 0 ]; then
   chmod 700 sealed
 fi
 
+# Files without an end, within 8 GB of address space.
+ends_of() { (ulimit -v 8000000; exec timeout 60 "$gyre" "$@"); }
+printf '{"format": "gyre-costs 1", "stages": [{"forward": 1, "backward": 1}]}' >costs.json
+refuses "/dev/zero: has more than 64.0 MiB" ends_of train /dev/zero --out x
+refuses "/dev/zero: has more than 64.0 MiB" ends_of study /dev/zero --out x
+refuses "/dev/zero: has more than 64.0 MiB" ends_of plan run.toml --cluster /dev/zero
+refuses "/dev/zero: has more than 64.0 MiB" ends_of simulate --cluster /dev/zero --costs costs.json
+refuses "/dev/zero: has more than 64.0 MiB" ends_of simulate --costs /dev/zero
+refuses "/dev/zero: has more than 64.0 MiB" ends_of generate run --prompt-file /dev/zero
+refuses "standard input: has more than 64.0 MiB" ends_of generate run --prompt-file - </dev/zero
+refuses "/dev/zero: has more than 512.0 MiB" ends_of prepare text.txt --out x --tokenizer /dev/zero
+refuses "/dev/zero: has more than 512.0 MiB" ends_of train run.toml --out x --set data.tokenizer=/dev/zero
+
 # Configurations: all faults are reported together, each on its own line; so is a configuration that fits no machine.
 cat >wrong.toml <<'TOML'
 [model]
