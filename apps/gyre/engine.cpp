@@ -2,6 +2,8 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 #include <thread>
 
 #include "command.h"
@@ -31,6 +33,11 @@ void check_room_for_pool() {
   gyre::check_room_for_threads(threads, kBytes, "libtorch's pool of threads");
 }
 
+// Of commands whose sizes are those of the files that they are given.
+std::string explain_without_sizes(const std::exception& error) {
+  return gyre::explain_torch(error, gyre::kFreeMemory);
+}
+
 }  // namespace
 
 namespace gyre::app {
@@ -54,7 +61,12 @@ int run_engine(int argc, char** argv) {
   heed_hangup();
   const HostMemory memory;
   heed_limit_of_instructions();
-  return run_command_line(argc, argv, add_engine_commands, explain_torch);
+  const std::string_view word = argc > 1 ? argv[1] : "";
+  std::string (*explain)(const std::exception&) = explain_torch;
+  if (word == kImport.name || word == kExport.name || word == kInfo.name || word == kMeasureLinks.name) {
+    explain = explain_without_sizes;
+  }
+  return run_command_line(argc, argv, add_engine_commands, explain);
 }
 
 }  // namespace gyre::app

@@ -17,9 +17,13 @@ bool is_refused_thread(const std::exception& error) {
 }
 
 std::string explain_exception(const std::exception& error) {
+  return explain_exception(error, kFreeMemory);
+}
+
+std::string explain_exception(const std::exception& error, const std::string& remedy) {
   if (dynamic_cast<const Error*>(&error) != nullptr) return error.what();
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
-    return "out of memory; make [pipeline] microbatch, [model] context or the model smaller";
+    return fmt::format("out of memory; {}", remedy);
   }
   if (is_refused_thread(error)) return fmt::format("a thread cannot be started: {}", why_not_started(EAGAIN));
   return fmt::format("unexpected failure: {}", error.what());

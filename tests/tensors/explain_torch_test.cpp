@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <new>
+
 namespace gyre {
 namespace {
 
@@ -30,6 +32,8 @@ TEST(ExplainTorch, MemoryThatADeviceHasNotIsOneLineAsTheHostsIs) {
       "out of memory: 2.50 GiB for one tensor cannot be had on GPU 0" + remedy);
   EXPECT_EQ(explained("CUDA error: device-side assert triggered\nCUDA kernel errors might be reported later"),
             "unexpected failure: CUDA error: device-side assert triggered");
+  EXPECT_EQ(explain_torch(std::bad_alloc()), "out of memory" + remedy);
+  EXPECT_EQ(explain_torch(std::bad_alloc(), "free some"), "out of memory; free some");
 }
 
 }  // namespace
