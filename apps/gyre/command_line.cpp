@@ -20,15 +20,10 @@
 namespace gyre::app {
 namespace {
 
-// Prints each of several faults on a line of its own. Characters of a user's text or a file's name that would control a
-// terminal are shown instead.
+// Prints each of several faults on a line of its own.
 int fail(const std::string& what, int exit_code) {
   std::string lines;
-  for (size_t begin = 0; begin <= what.size();) {
-    const size_t end = std::min(what.find('\n', begin), what.size());
-    lines += (lines.empty() ? "" : "\n      ") + printable(std::string_view(what).substr(begin, end - begin));
-    begin = end + 1;
-  }
+  for (const char c : what) lines += c == '\n' ? "\n      " : std::string(1, c);
   print_error(lines);
   return exit_code;
 }

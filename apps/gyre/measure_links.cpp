@@ -46,7 +46,7 @@ void run(const MeasureLinksFlags& flags) {
   const auto ranks = make_ranks(*own_rank, flags.meeting, {}, end_at_once);
   const auto cluster = profile(*ranks);
   if (!cluster) return;
-  if (!ranks->network().empty()) say(stderr, fmt::format("network    {}\n", ranks->network()));
+  if (!ranks->network().empty()) say_lines(stderr, "network    " + ranks->network());
   write_file_atomic(flags.out, kHeader + to_toml(*cluster));
   tell_launcher_done(*own_rank);
   print("{} ranks on {}\n", own_rank->world, counted(std::ssize(cluster->hosts), "host"));

@@ -55,7 +55,7 @@ void flush_results() {
 }
 
 void print_error(std::string_view what) {
-  say(stderr, fmt::format("gyre: {}\n", what));
+  say_lines(stderr, fmt::format("gyre: {}", what));
 }
 
 }  // namespace gyre::app

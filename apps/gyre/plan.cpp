@@ -13,6 +13,7 @@
 #include "gyre/core/bytes.h"
 #include "gyre/core/cores.h"
 #include "gyre/core/error.h"
+#include "gyre/core/message.h"
 #include "gyre/core/text.h"
 #include "gyre/data/sources.h"
 #include "gyre/inspect/profile.h"
@@ -165,7 +166,7 @@ void print_table(const Plan& plan, const Config& config, int workers_of_replica)
                         row.recompute == config.pipeline.recompute;
     is_own_among_them |= chosen;
     print("{} {:<18} {:>6} {:>9} {:>10} {:>9} {:>9} {:>6.1f}% {:>11} {:>6} {:>9}\n", chosen ? '*' : ' ',
-          std::filesystem::path(row.schedule.name).filename().string(), row.schedule.stages, row.pipelines,
+          printable(std::filesystem::path(row.schedule.name).filename().string()), row.schedule.stages, row.pipelines,
           row.schedule.window, row.recompute ? "yes" : "no", human_count(row.tokens_per_second),
           100 * row.bubble_fraction, human_bytes(static_cast<double>(row.peak_memory)), row.max_delay,
           row.max_mismatch);
@@ -173,7 +174,7 @@ void print_table(const Plan& plan, const Config& config, int workers_of_replica)
   if (is_own_among_them) print("* the configuration's own; ");
   print("memory is that of the worker that needs most; delay and mismatch in updates\n");
   print("{}", shared_cores(config, workers_of_replica));
-  for (const std::string& reason : plan.left_out) print("left out: {}\n", reason);
+  for (const std::string& reason : plan.left_out) print("left out: {}\n", printable(reason));
   const PlanRow& best = plan.rows.front();
   const auto tokens = static_cast<double>(config.pipeline.microbatch * config.model.context);
   print("of the fastest with accumulate {}: {}", best.schedule.window,
@@ -192,7 +193,8 @@ void run(const Flags& flags) {
   if (flags.json) {
     print_json(layers, plan, config, options);
   } else if (cluster) {
-    print_text(describe_plan(plan, options.detailed_rows, *cluster, config, flags.config, flags.overrides));
+    print_text(
+        printable_lines(describe_plan(plan, options.detailed_rows, *cluster, config, flags.config, flags.overrides)));
   } else {
     print_table(plan, config, options.workers);
   }

@@ -22,7 +22,7 @@ void run(const Flags& flags) {
   check_writable(flags.out);
   const Report report = make_report({{flags.what.begin(), flags.what.end()}, GYRE_VERSION});
   write_file_atomic(flags.out, report.html);
-  for (const std::string& note : report.notes) say(stderr, note + "\n");
+  for (const std::string& note : report.notes) say_lines(stderr, note);
   print("{}: {}\n", printable(flags.out), report.summary);
 }
 

@@ -39,13 +39,13 @@ void run(const Flags& flags) {
     if (name == "/data") return part(texts, texts->data, texts->data_tag);
     return part(texts, texts->timelines, texts->timelines_tag);
   });
-  for (const std::string& note : report.notes()) say(stderr, note + "\n");
+  for (const std::string& note : report.notes()) say_lines(stderr, note);
   if (!is_loopback(flags.server.address)) {
-    say(stderr, fmt::format("listens at {}: whoever can reach it there and has this address sees the report, and it "
-                            "travels as plain text; ssh -L needs no --address\n",
-                            flags.server.address));
+    say_lines(stderr, fmt::format("listens at {}: whoever can reach it there and has this address sees the report, and "
+                                  "it travels as plain text; ssh -L needs no --address",
+                                  flags.server.address));
   }
-  say(stderr, fmt::format("serving {}; Ctrl-C ends it\n", report.summary()));
+  say_lines(stderr, fmt::format("serving {}; Ctrl-C ends it", report.summary()));
   print("{}\n", server.url());
   flush_results();
   server.serve(interrupts.stop());

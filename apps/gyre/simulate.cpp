@@ -9,6 +9,7 @@
 #include "gyre/cluster/worker_places.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/core/message.h"
 #include "gyre/report/trace.h"
 #include "gyre/schedule/limits.h"
 #include "gyre/simulate/simulator.h"
@@ -60,7 +61,7 @@ void run(Flags& flags) {
                                           .checkpoint_every = flags.checkpoint_every});
   if (!flags.trace.empty()) write_trace(flags.trace, schedule, simulation.trace);
   print("{}", flags.json ? to_json(simulation, places ? &*places : nullptr) + "\n"
-                         : to_text(simulation, places ? &*places : nullptr));
+                         : printable_lines(to_text(simulation, places ? &*places : nullptr)));
 }
 
 }  // namespace

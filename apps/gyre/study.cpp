@@ -55,7 +55,7 @@ void run(const Flags& flags) {
   const std::stop_callback announce(options.stop, [] {
     say(stderr, "stopping: the runs drain and save; once more abandons what they have not saved\n");
   });
-  options.say = [](const std::string& line) { say(stderr, line + "\n"); };
+  options.say = [](const std::string& line) { say_lines(stderr, line); };
   const auto result = run_study(study, options);
   if (!result) {
     print("interrupted; every run is saved. Continue with the same command: gyre study {}{}\n", shell_word(flags.study),
@@ -63,8 +63,8 @@ void run(const Flags& flags) {
     throw CLI::RuntimeError(interrupts.exit_code());
   }
   const auto files = write_results(*result, options.root);
-  print("{}", flags.json ? to_json(*result) : to_markdown(*result));
-  for (const auto& file : files) say(stderr, fmt::format("wrote {}\n", file.string()));
+  print("{}", flags.json ? to_json(*result) : printable_lines(to_markdown(*result)));
+  for (const auto& file : files) say_lines(stderr, fmt::format("wrote {}", file.string()));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "gyre/core/message.h"
+#include "gyre/core/text.h"
 
 namespace gyre {
 namespace {
@@ -29,21 +30,23 @@ bool StatusLine::is_due() const {
 void StatusLine::draw(double share, const std::string& text) {
   drawn_ = clock_();
   if (!is_terminal_) {
-    say(out_, text + "\n");
+    say_lines(out_, text);
     return;
   }
-  const int room = std::clamp(terminal_width(out_) - static_cast<int>(text.size()) - 4, 0, 40);
+  const std::string shown = printable(text);
+  const int room = std::clamp(terminal_width(out_) - static_cast<int>(shown.size()) - 4, 0, 40);
   std::string bar;
   if (room >= 8 && share >= 0) {
     const auto filled = static_cast<size_t>(static_cast<double>(room) * std::min(1.0, share));
     bar = "[" + std::string(filled, '=') + std::string(static_cast<size_t>(room) - filled, ' ') + "] ";
   }
-  say(out_, fmt::format("\r\033[K{}{}", bar, text));
+  say(out_, fmt::format("\r\033[K{}{}", bar, shown));
   visible_ = true;
 }
 
 void StatusLine::message(const std::string& text) {
-  say(out_, fmt::format("{}{}\n", visible_ ? "\r\033[K" : "", text));
+  if (visible_) say(out_, "\r\033[K");
+  say_lines(out_, text);
 }
 
 void StatusLine::finish() {

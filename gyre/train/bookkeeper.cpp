@@ -55,7 +55,7 @@ void Bookkeeper::take_up(int stages) {
 }
 
 void Bookkeeper::say_where_it_goes_on(const Pipeline& pipeline) const {
-  const std::string root = run_.root().string();
+  const std::string root = printable(run_.root().string());
   for (const DamagedStep& damaged : from_.damaged) {
     progress_.message(
         fmt::format("{}; step {} is set aside as damaged, the one before it is used", damaged.fault, damaged.step));

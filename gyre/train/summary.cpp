@@ -49,7 +49,7 @@ std::vector<StageRow> rows_of(const Schedule& schedule, const Layers& layers, co
 }
 
 std::string line(const char* what, const std::string& text) {
-  return fmt::format("{:<11}{}\n", what, text);
+  return fmt::format("{:<11}{}\n", what, printable(text));  // a path in it may have any characters
 }
 
 std::string span(int64_t min, int64_t max, std::string (*format)(double)) {

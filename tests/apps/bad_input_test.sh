@@ -104,6 +104,17 @@ refuses "is not UTF-8" "$gyre" train run.toml --out unnamed --set "data.tokens=o
 # What several processes are refused for reaches the user whatever bytes it names.
 ends 2 "a run is here already" "$gyre" launch -n 2 -- train run.toml --out "$odd"
 
+# Nor do names control the terminal.
+control=$'a\x01b\x1b[31m\nc'
+"$gyre" train run.toml --out "$control" --set run.updates=2 >out.txt 2>err.txt || fail "a directory with control characters: $(cat err.txt)"
+"$gyre" train --resume "$control" --set run.updates=4 >>out.txt 2>>err.txt
+grep -qF 'resuming a\x01b\x1b[31m\nc at step 2' err.txt || fail "not told printably: $(cat -v err.txt)"
+cp -r tokens "$control/data"
+"$gyre" train --check run.toml --out x --set "data.tokens=\"$(printf '%s' "a\\u0001b\\u001b[31m\\nc")/data\"" >>out.txt 2>>err.txt || fail "data with control characters: $(cat -v err.txt)"
+grep -qF 'a\x01b\x1b[31m\nc/data: ' out.txt || fail "not shown printably: $(cat -v out.txt)"
+! LC_ALL=C grep -q $'[\x01-\x08\x0e-\x1f]' out.txt err.txt || fail "control characters: $(cat -v out.txt err.txt)"
+rm -r "$control"
+
 # What a command reads, or a run has, is not written over.
 refuses "another kind of file" "$gyre" train run.toml --out x --trace run.toml
 refuses "another kind of file" "$gyre" simulate run.toml --trace run.toml

@@ -37,5 +37,14 @@ TEST(Progress, ALossThatIsNotFiniteIsNoPartOfALaterAverage) {
   EXPECT_THAT(last_line_after({4, std::nan("")}), HasSubstr("average loss not finite"));
 }
 
+TEST(Progress, MessagesShowWhatWouldControlATerminal) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> out(std::tmpfile(), &std::fclose);
+  Progress(out.get(), false).message("resuming a\x01b\x1b[31m\nat step 2");
+  std::rewind(out.get());
+  std::string text(64, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), out.get()));
+  EXPECT_EQ(text, "resuming a\\x01b\\x1b[31m\nat step 2\n");
+}
+
 }  // namespace
 }  // namespace gyre
