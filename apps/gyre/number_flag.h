@@ -35,7 +35,7 @@ void check_number(const std::string& flag, const std::string& text, const Number
         fmt::format("{} is '{}'; give a {}", flag, printable(text), std::is_integral_v<T> ? "whole number" : "number"));
   }
   if (!out_of_range && value >= range.min && value <= range.max) return;  // no comparison holds for nan
-  throw InputError(range.max == std::numeric_limits<T>::max()
+  throw InputError(range.max == std::numeric_limits<T>::max() && !out_of_range
                        ? fmt::format("{} is {}; give {} or more", flag, text, range.min)
                        : fmt::format("{} is {}; give {} to {}", flag, text, range.min, range.max));
 }

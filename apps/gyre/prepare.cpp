@@ -9,8 +9,11 @@
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
 #include "gyre/data/prepare.h"
+#include "gyre/data/token_file.h"
 #include "gyre/report/byte_progress.h"
+#include "gyre/tokenizers/tokenizer.h"
 #include "interrupts.h"
+#include "number_flag.h"
 #include "output.h"
 
 namespace gyre::app {
@@ -88,15 +91,18 @@ void add_prepare(CLI::App& app) {
       ->add_option("--tokenizer", flags->options.tokenizer,
                    "byte | bpe (trained on the texts), or a tokenizer of yours: its file or directory")
       ->check(offers({"byte", "bpe"}));
-  command->add_option("--vocab-size", flags->options.vocabulary_size, "Size of the bpe vocabulary");
+  add_number(*command, "--vocab-size", flags->options.vocabulary_size, {kSmallestVocabulary, kLargestVocabulary},
+             "Size of the bpe vocabulary");
   command->add_option("--end-of-document", flags->options.end_of_document,
                       "Token that ends documents, if it is not the one that your tokenizer names");
   command->add_option("--val-fraction", flags->options.val_fraction,
                       "Fraction kept for validation: of the documents if there are many, else the end of each");
-  command->add_option("--shard-tokens", flags->options.shard_tokens,
-                      "Tokens of a file, at most; more go to further files, train_000002.bin and so on");
-  command->add_option("--seed", flags->options.seed, "Random seed for the choice of documents kept for validation");
-  command->add_option("--threads", flags->options.threads, "0: one for each core; the tokens are the same");
+  add_number(*command, "--shard-tokens", flags->options.shard_tokens, {kFewestOfAShard, TokenFileWriter::kMostTokens},
+             "Tokens of a file, at most; more go to further files, train_000002.bin and so on");
+  add_number(*command, "--seed", flags->options.seed, {0},
+             "Random seed for the choice of documents kept for validation");
+  add_number(*command, "--threads", flags->options.threads, {0, kMostPrepareThreads},
+             "0: one for each core; the tokens are the same");
   command->add_flag("--overwrite", flags->options.overwrite, "Replace prepared text that is in --out already");
   command->add_flag("--json", flags->json, "Print one JSON object");
   command->callback([flags, command] {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
+#include <functional>
 #include <map>
 #include <optional>
 
@@ -153,6 +155,17 @@ class Reader {
     bool valid = true;  // the value could be read
   };
 
+  template <typename T>
+  static bool is_too_large(std::string_view text) {
+    if constexpr (std::is_same_v<T, bool>) {
+      return false;
+    } else {
+      T number{};
+      const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+      return error == std::errc::result_out_of_range && rest == text.data() + text.size();
+    }
+  }
+
   static bool is_override(const std::string& origin) { return origin.rfind("--set ", 0) == 0; }
 
   void add(const std::string& origin, const toml::node& node, const std::string& what) {
@@ -293,13 +306,17 @@ class Reader {
     if (!names_.has_table(table)) throw InputError(fmt::format("{}: {}", origin, names_.unknown_table(table)));
     if (!names_.has_key(table, key)) throw InputError(fmt::format("{}: {}", origin, names_.unknown_key(table, key)));
     bool is_string = false;
-    const char* wanted = "";
+    std::string wanted;
     const Config described = config_;
-    for_each_field(described, [&](const std::string& t, const char* k, auto& field, auto&&...) {
+    for_each_field(described, [&](const std::string& t, const char* k, auto& field, const Range& range, auto&&...) {
       if (table != t || key != k) return;
       using T = std::remove_cvref_t<decltype(field)>;
       is_string = std::is_same_v<T, std::string>;
       wanted = type_name<T>();
+      // TOML has no larger numbers, so this is a fault of its syntax.
+      if constexpr (std::is_arithmetic_v<T>) {
+        if (is_too_large<T>(value)) wanted = allowed_numbers<T>(range);
+      }
     });
     if (value.find_first_of("\r\n") != std::string::npos) {
       throw InputError(fmt::format("{}: the value has more than one line; give each key a --set of its own", origin));

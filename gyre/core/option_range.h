@@ -34,6 +34,19 @@ constexpr const char* type_name() {
     return "a list of whole numbers";
 }
 
+// What may be given for a number: "0 to 1".
+template <typename T>
+std::string allowed_numbers(const Range& range) {
+  constexpr double kNone = 1e300;
+  if (range.most < kNone) return fmt::format("{} to {}", range.least, range.most);
+  if constexpr (std::is_same_v<T, int64_t>) {
+    const int64_t least = range.least > -kNone ? static_cast<int64_t>(range.least) : INT64_MIN;
+    return fmt::format("{} to {}", least, INT64_MAX);
+  } else {
+    return fmt::format("a finite number, at least {}", range.least);
+  }
+}
+
 // Throws InputError that begins with `where` and says what to give instead.
 template <typename T>
 void check_range(const std::string& where, const T& value, const Range& range) {
@@ -51,12 +64,10 @@ void check_range(const std::string& where, const T& value, const Range& range) {
   } else if constexpr (std::is_arithmetic_v<T>) {
     const auto number = static_cast<double>(value);
     if (number >= range.least && number <= range.most) return;
-    if (range.most >= 1e300) {
-      const bool finite = std::isfinite(number);
-      throw InputError(fmt::format("{} is {}; give {} {}", where, value,
-                                   finite ? "at least" : "a finite number, at least", range.least));
+    if (range.most >= 1e300 && std::isfinite(number)) {
+      throw InputError(fmt::format("{} is {}; give at least {}", where, value, range.least));
     }
-    throw InputError(fmt::format("{} is {}; give {} to {}", where, value, range.least, range.most));
+    throw InputError(fmt::format("{} is {}; give {}", where, value, allowed_numbers<T>(range)));
   } else {
     for (const auto& item : value) check_range(where, item, range);
   }

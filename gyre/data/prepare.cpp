@@ -95,8 +95,9 @@ void check(const PrepareOptions& options) {
         fmt::format("--val-fraction is {}; give 0, or {} or more and less than 1", options.val_fraction, kMinFraction));
   }
   if (options.tokenizer == "bpe" &&
-      (options.vocabulary_size < kSmallestVocabulary || options.vocabulary_size > 1'000'000)) {
-    throw InputError(fmt::format("--vocab-size is {}; give 300 to 1000000", options.vocabulary_size));
+      (options.vocabulary_size < kSmallestVocabulary || options.vocabulary_size > kLargestVocabulary)) {
+    throw InputError(fmt::format("--vocab-size is {}; give {} to {}", options.vocabulary_size, kSmallestVocabulary,
+                                 kLargestVocabulary));
   }
   if (std::count(options.texts.begin(), options.texts.end(), "-") > 1) {
     throw InputError("- (standard input) is given twice; it can be read once");
@@ -106,15 +107,13 @@ void check(const PrepareOptions& options) {
   if (std::find(formats.begin(), formats.end(), options.format) == formats.end()) {
     throw InputError(fmt::format("--format {} is unknown{}", options.format, suggestion(options.format, formats)));
   }
-  constexpr int64_t kFewestOfAShard = 1000;
   if (options.shard_tokens < kFewestOfAShard || options.shard_tokens > TokenFileWriter::kMostTokens) {
     throw InputError(fmt::format("--shard-tokens is {}; give {} to {}", options.shard_tokens, kFewestOfAShard,
                                  TokenFileWriter::kMostTokens));
   }
-  constexpr int kMaxThreads = 1024;
-  if (options.threads < 0 || options.threads > kMaxThreads) {
+  if (options.threads < 0 || options.threads > kMostPrepareThreads) {
     throw InputError(
-        fmt::format("--threads is {}; give 1 to {}, or 0 for one on each core", options.threads, kMaxThreads));
+        fmt::format("--threads is {}; give 1 to {}, or 0 for one on each core", options.threads, kMostPrepareThreads));
   }
   if (options.seed < 0) throw InputError(fmt::format("--seed is {}; give 0 or more", options.seed));
   constexpr size_t kMaxSeparatorBytes = 4096;

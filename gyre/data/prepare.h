@@ -19,6 +19,10 @@ struct PrepareProgress {
   int64_t total = 0;  // 0: not known
 };
 
+inline constexpr int64_t kLargestVocabulary = 1'000'000;  // for bpe
+inline constexpr int64_t kFewestOfAShard = 1000;          // tokens
+inline constexpr int kMostPrepareThreads = 1024;
+
 struct PrepareOptions {
   std::vector<std::string> texts;  // paths; "-" is standard input
   std::string format = "auto";     // text | jsonl; auto: by the file's name

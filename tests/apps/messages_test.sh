@@ -41,7 +41,13 @@ rm -r alone
 
 # Values of flags.
 refuses "--batches is -1; give 0 or more" "$gyre" eval run --batches -1
-refuses "give 0 or more" "$gyre" eval run --batches 99999999999999999999
+refuses "--batches is 99999999999999999999; give 0 to 9223372036854775807" "$gyre" eval run --batches 99999999999999999999
+refuses "give 1 to 9223372036854775807" "$gyre" generate run --prompt a --tokens 99999999999999999999
+refuses "[run] updates is 99999999999999999999; give 1 to 10000000000" "$gyre" train run.toml --out x --set run.updates=99999999999999999999
+for flag in "--seed 99999999999999999999" "--threads 1025" "--shard-tokens 9999999999" "--vocab-size 1000001 --tokenizer bpe"; do
+  refuses "; give " "$gyre" prepare text.txt --out x $flag
+done
+refuses "--seed is 99999999999999999999; give 0 to 9223372036854775807" "$gyre" prepare text.txt --out x --seed 99999999999999999999
 refuses "give 0 or more" "$gyre" eval run --step -4
 refuses "give 0 to 4095" "$gyre" diagnose run --draws 5000
 refuses "--tokens is '1.5'; give a whole number" "$gyre" generate run --prompt a --tokens 1.5

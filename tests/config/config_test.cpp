@@ -250,6 +250,14 @@ TEST(Config, SizesAreBounded) {
   EXPECT_THAT(complaint(kMinimal, {"pipeline.accumulate=2000000000"}), HasSubstr("give 1 to 134217728"));
   EXPECT_THAT(complaint(kMinimal, {"run.keep_checkpoints=3000000000"}), HasSubstr("give 0 to 1000000"));
   EXPECT_THAT(complaint(kMinimal, {"run.drains=[5, 1000000000000000000]"}), HasSubstr("[run] drains is"));
+  // Larger than any number of TOML.
+  for (const char* digits : {"99999999999999999999", "-99999999999999999999"}) {
+    EXPECT_THAT(complaint(kMinimal, {fmt::format("run.updates={}", digits)}),
+                HasSubstr(fmt::format("[run] updates is {}; give 1 to 10000000000", digits)));
+    EXPECT_THAT(complaint(kMinimal, {fmt::format("run.seed={}", digits)}),
+                HasSubstr(fmt::format("[run] seed is {}; give 0 to 9223372036854775807", digits)));
+  }
+  EXPECT_THAT(complaint(kMinimal, {"model.dropout=1e999"}), HasSubstr("[model] dropout is 1e999; give 0 to 0.999"));
   EXPECT_THAT(complaint(kMinimal, {"pipeline.tb_over_tf=nan"}), HasSubstr("tb_over_tf is nan; give 0.001 to 1000"));
 }
 
