@@ -244,7 +244,7 @@ ExportResult export_model(const ExportOptions& options) {
   FileSystem& files = *options.files;
   const RunDirectory run(options.run);
   run.refuse_parts();
-  const Config config = run.load_config();
+  const Config config = run.load_config_of_model();
   std::optional<std::string> earlier;
   if (is_there(run.hugging_face() / kConfigFile)) earlier = read_file(run.hugging_face() / kConfigFile);
   const std::string came_as = earlier ? model_type_of(*earlier) : "";

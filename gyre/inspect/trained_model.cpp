@@ -28,7 +28,7 @@ TrainedModel open_trained_model(const std::filesystem::path& directory, Work wor
   const RunDirectory run(directory);
   TrainedModel model;
   run.refuse_parts();
-  model.config = run.load_config();
+  model.config = run.load_config_of_model();
   // A model that was imported may have neither data nor tokenizer.
   if (model.config.data.is_given() || is_there(run.tokenizer() / kMetaFile)) {
     model.tokenizer = load_tokenizer(run.tokenizer());

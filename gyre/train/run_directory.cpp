@@ -25,6 +25,17 @@ Config RunDirectory::load_config() const {
   return gyre::load_config(config(), {}, Tokens::Optional);
 }
 
+Config RunDirectory::load_config_of_model() const {
+  Config loaded = load_config();
+  if (loaded.model.vocabulary == 0) {
+    throw InputError(
+        fmt::format("{}: [model] vocabulary is 0, and the configuration of a run has its model's; put back "
+                    "the file that the run had",
+                    config().string()));
+  }
+  return loaded;
+}
+
 void RunDirectory::check_in_place() const {
   std::error_code none;
   for (const auto& file : {config(), checkpoints_marker()}) {

@@ -48,6 +48,8 @@ class RunDirectory {
   bool has_run() const { return is_there(config()); }
   // Throws InputError if there is no run here.
   Config load_config() const;
+  // The same for those who need the model and not the data: throws InputError if its vocabulary is left to the data.
+  Config load_config_of_model() const;
   // Creates the directory and writes the marker, configuration and tokenizer, each atomically. An existing tokenizer
   // stays, since the run's text was made with it; without `data` the caller writes the tokenizer. The Hugging Face
   // files of the model are copied from the run that [run] init_from names.

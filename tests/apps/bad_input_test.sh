@@ -58,6 +58,12 @@ refuses "run.toml: is a file; give the run's directory, likely runs/run" "$gyre"
 refuses "run/config.toml: is a file; give the run's directory, likely run" "$gyre" generate run/config.toml --prompt a
 refuses "run/config.toml: is a file; give the run's directory, likely run" "$gyre" top --once run/config.toml
 rm -r runs
+cp -r run emptied && : >emptied/config.toml
+refuses "emptied/config.toml: [data] tokens is missing" "$gyre" train --resume emptied
+for command in eval diagnose "generate --prompt a" "export --out hf"; do
+  refuses "emptied/config.toml: [model] vocabulary is 0" "$gyre" ${command%% *} emptied ${command#"${command%% *}"}
+done
+rm -r emptied
 refuses "[model] width is 64" "$gyre" train --resume --out run --set model.width=64
 refuses "has no checkpoint of step 7" "$gyre" eval run --step 7
 refuses "--prompt is empty" "$gyre" generate run --prompt ""
