@@ -7,12 +7,14 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "gyre/config/settings.h"
+#include "gyre/core/faults.h"
 #include "gyre/data/settings/data_settings.h"
 #include "gyre/model/settings/model_settings.h"
 #include "gyre/optim/settings/optimizer_settings.h"
@@ -35,11 +37,17 @@ void make_paths_absolute(Config& config);
 // Whether [data] tokens must be given. An imported model is a run without them.
 enum class Tokens { Needed, Optional };
 
+// Whether all that a file says of a table ("model"), or of one key ("pipeline.stages"), could be read.
+using WasRead = std::function<bool(std::string_view name)>;
+// Adds faults that show only in what the keys name, such as data that is not there.
+using FurtherFaults = std::function<void(const Config&, const WasRead&, Faults&)>;
+
 // Reads a file; paths in the result are absolute. Overrides are "table.key=value", with the value in TOML or, for
 // strings, unquoted. Throws InputError for bad syntax, unknown keys (with a suggestion), wrong types, and values that
-// are out of range or do not go together. The message lists all faults, with file and line.
+// are out of range or do not go together. The message lists all faults, with file and line; if there are any, those
+// that `further` finds too.
 Config load_config(const std::filesystem::path& path, const std::vector<std::string>& overrides,
-                   Tokens tokens = Tokens::Needed);
+                   Tokens tokens = Tokens::Needed, const FurtherFaults& further = {});
 // origin: the file's name, for messages. other_tables: tables that may be present and are ignored. Leaves paths as they
 // are.
 Config parse_config(std::string_view toml, const std::string& origin, const std::vector<std::string>& overrides,

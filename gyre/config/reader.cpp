@@ -7,6 +7,8 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "gyre/config/config.h"
 #include "gyre/config/tables.h"
@@ -14,6 +16,7 @@
 #include "gyre/core/text.h"
 #include "gyre/core/toml_fields.h"
 #include "gyre/core/utf8.h"
+#include "gyre/schedule/load.h"
 
 namespace gyre {
 namespace {
@@ -104,18 +107,20 @@ class Names {
 // Reads a file and overrides into a configuration, and collects all faults instead of stopping at the first.
 class Reader {
  public:
-  explicit Reader(Tokens tokens) : tokens_(tokens) {}
+  Reader(Tokens tokens, std::string origin) : tokens_(tokens), origin_(std::move(origin)) {}
 
-  // Ignores the tables in `others`.
+  // `origin`: the file, or the override. Ignores the tables in `others`.
   void read(const toml::table& root, const std::string& origin, const std::vector<std::string>& others = {}) {
     for (const auto& [name, node] : root) {
       const std::string table(name.str());
       if (contains(others, table)) continue;
       if (!contains(names_.top_tables(), table)) {
-        add(origin, node, names_.unknown_table(table));
+        add(origin, node, table, names_.unknown_table(table));
+        has_unknown_table_ = true;
       } else if (!node.is_table()) {
-        add(origin, node, fmt::format("[{}] must be a table", table));
+        add(origin, node, table, fmt::format("[{}] must be a table", table));
       } else {
+        if (!is_override(origin)) tables_.insert(table);
         read_top_table(*node.as_table(), table, origin);
       }
     }
@@ -124,7 +129,17 @@ class Reader {
   // text: "table.key=value". The value of a string option may be unquoted.
   void read_override(const std::string& text) {
     const std::string origin = fmt::format("--set {}", printable(text));
-    faults_.collect([&] { read(override_document(text, origin), origin); });
+    if (faults_.collect([&] { read(override_document(text, origin), origin); })) return;
+    faulty_.insert(text.substr(0, text.find('=')));
+    has_unknown_table_ = true;  // or may have
+  }
+
+  // A path is looked at by those who read the schedule: a run that is complete needs none.
+  void check_schedule() {
+    const std::string& name = config_.pipeline.schedule;
+    if (name.find('/') != std::string::npos || is_schedule_file(name)) return;
+    const std::string fault = fault_of_schedule_name(name);
+    if (!fault.empty()) faults_in("pipeline", "pipeline", {{{"schedule"}, fault}});
   }
 
   // Checks constraints between keys, if all keys involved could be read.
@@ -139,10 +154,13 @@ class Reader {
     check_data();
   }
 
-  Config finish(const std::string& origin) {
-    origin_ = origin;
+  Config finish(const FurtherFaults& further = {}) {
     take_defaults_of_kind();
     check();
+    if (further && !faults_.empty()) {
+      further(
+          config_, [this](std::string_view name) { return was_read(name); }, faults_);
+    }
     faults_.raise();
     return config_;
   }
@@ -168,9 +186,22 @@ class Reader {
 
   static bool is_override(const std::string& origin) { return origin.rfind("--set ", 0) == 0; }
 
-  void add(const std::string& origin, const toml::node& node, const std::string& what) {
+  // `name`: of the table or key that the fault is in.
+  void add(const std::string& origin, const toml::node& node, const std::string& name, const std::string& what) {
+    faulty_.insert(name);
     faults_.add(fmt::format("{}: {}", place(origin, node), what),
                 is_override(origin) ? Faults::kNoLine : line_of(node));
+  }
+
+  bool was_read(std::string_view name) const {
+    const auto within = [](std::string_view inner, std::string_view outer) {
+      return inner.starts_with(outer) && (inner.size() == outer.size() || inner[outer.size()] == '.');
+    };
+    for (const std::string& faulty : faulty_) {
+      if (within(faulty, name) || within(name, faulty)) return false;
+    }
+    // A table that the file does not have may be the one whose name is unknown.
+    return !has_unknown_table_ || tables_.contains(name.substr(0, name.find('.')));
   }
 
   // Keys of [model] that were not given have the defaults of the model's kind.
@@ -214,23 +245,24 @@ class Reader {
         read_keys(*inner.as_table(), known, origin);
         return;
       }
-      add(origin, node, "[data.source] is a list; write [[data.source]], once for each source");
+      add(origin, node, "data.source", "[data.source] is a list; write [[data.source]], once for each source");
       return;
     }
     for (const toml::node& item : *list) {
       const toml::table* keys = item.as_table();
       if (keys == nullptr) {
-        add(origin, item, "[[data.source]] must be a table");
+        add(origin, item, "data.source", "[[data.source]] must be a table");
         continue;
       }
       const toml::node* named = keys->get("name");
       const std::string name =
           named == nullptr ? std::to_string(config_.data.source.size() + 1) : named->value_or(std::string());
       if (!is_source_name(name)) {
-        add(origin, named != nullptr ? *named : item,
+        add(origin, named != nullptr ? *named : item, "data.source",
             "[[data.source]] name must be of letters, digits, _ and -, 64 at most");
       } else if (names_.has_table(source_table(name))) {
-        add(origin, named != nullptr ? *named : item, fmt::format("[[data.source]] name '{}' is used twice", name));
+        add(origin, named != nullptr ? *named : item, "data.source",
+            fmt::format("[[data.source]] name '{}' is used twice", name));
       } else {
         config_.data.source.emplace_back().name = name;
         names_.add_source(name);
@@ -258,7 +290,7 @@ class Reader {
       if (names_.has_table(table)) {
         read_keys(*node.as_table(), table, origin);
       } else {
-        add(origin, node, names_.unknown_table(table));
+        add(origin, node, table, names_.unknown_table(table));
       }
     }
     read_keys(keys, top_table, origin);
@@ -275,7 +307,9 @@ class Reader {
       const std::string key(name.str());
       if (names_.has_key(table, key)) continue;
       const bool is_read = is_source_list(table, key) || (table.starts_with(kSourceTable) && key == "name");
-      if (!is_read && !is_inner(table, key, node)) add(origin, node, names_.unknown_key(table, key));
+      if (!is_read && !is_inner(table, key, node)) {
+        add(origin, node, fmt::format("{}.{}", table, key), names_.unknown_key(table, key));
+      }
       others.push_back(key);
     }
     const auto fields = [&](auto&& visit) {
@@ -288,8 +322,10 @@ class Reader {
     for (const auto& [key, node] : keys) {
       const std::string name(key.str());
       if (contains(others, name)) continue;
-      given_[fmt::format("{}.{}", table, name)] = {
-          place(origin, node), is_override(origin) ? Faults::kNoLine : line_of(node), !contains(refused, name)};
+      const std::string full = fmt::format("{}.{}", table, name);
+      const bool valid = !contains(refused, name);
+      if (!valid) faulty_.insert(full);
+      given_[full] = {place(origin, node), is_override(origin) ? Faults::kNoLine : line_of(node), valid};
     }
   }
 
@@ -347,36 +383,45 @@ class Reader {
         if (!where) where = found->second;
       }
       if (!all_read) continue;
+      faulty_.insert(fmt::format("{}.{}", table, fault.keys[0]));
       faults_.add(fmt::format("{}: [{}] {} {}", where ? where->place : origin_, table, fault.keys[0], fault.what),
                   where ? where->line : Faults::kNoLine);
     }
   }
 
   Tokens tokens_;
+  std::string origin_;
   Names names_;
   Config config_;
-  std::string origin_;
   std::map<std::string, Given> given_;  // by "table.key"
   Faults faults_;
+  std::set<std::string, std::less<>> tables_;  // of the file: "data"
+  std::set<std::string> faulty_;               // tables and keys that have faults: "data", "pipeline.stages"
+  bool has_unknown_table_ = false;
 };
 
 }  // namespace
 
 Config parse_config(std::string_view text, const std::string& origin, const std::vector<std::string>& overrides,
                     const std::vector<std::string>& other_tables, Tokens tokens) {
-  Reader reader(tokens);
+  Reader reader(tokens, origin);
   reader.read(parse_toml(text, origin), origin, other_tables);
   for (const std::string& text_override : overrides) reader.read_override(text_override);
-  return reader.finish(origin);
+  return reader.finish();
 }
 
-Config load_config(const std::filesystem::path& path, const std::vector<std::string>& overrides, Tokens tokens) {
+Config load_config(const std::filesystem::path& path, const std::vector<std::string>& overrides, Tokens tokens,
+                   const FurtherFaults& further) {
   std::error_code none;
   if (std::filesystem::is_directory(path, none)) {
     throw InputError(
         fmt::format("{}: is a directory; give a configuration, such as the config.toml of a run", path.string()));
   }
-  Config config = parse_config(read_file(path), path.string(), overrides, {}, tokens);
+  Reader reader(tokens, path.string());
+  reader.read(parse_toml(read_file(path), path.string()), path.string());
+  for (const std::string& text_override : overrides) reader.read_override(text_override);
+  if (tokens == Tokens::Needed) reader.check_schedule();
+  Config config = reader.finish(further);
   make_paths_absolute(config);
   return config;
 }

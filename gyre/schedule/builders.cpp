@@ -59,8 +59,13 @@ Schedule make_schedule(const ScheduleOptions& options) {
     schedule.tied = options.tied;
     return replicated(std::move(schedule), options);
   }
-  throw InputError(fmt::format("schedule '{}' is unknown, and no file of that name is there{}", printable(options.name),
-                               suggestion(options.name, schedule_names())));
+  throw InputError(fmt::format("schedule {}", fault_of_schedule_name(options.name)));
+}
+
+std::string fault_of_schedule_name(const std::string& name) {
+  if (schedule_kinds().find(name) != nullptr) return "";
+  return fmt::format("'{}' is unknown, and no file of that name is there{}", printable(name),
+                     suggestion(name, schedule_names()));
 }
 
 void check_options(const ScheduleOptions& options) {

@@ -63,6 +63,8 @@ std::string schedules_with_stages_sharing_workers();
 // checked before anything is built.
 Schedule make_schedule(const ScheduleOptions& options);
 std::vector<std::string> schedule_names();
+// Why no builtin has this name, for messages: "'1f1c' is unknown, ..."; empty if one has.
+std::string fault_of_schedule_name(const std::string& name);
 
 Schedule build_forward_only(const Schedule& training);  // forward_only.cpp: evaluation on the same workers
 // one_f_one_b.cpp: 1F1B with a window of `microbatches` and a flush, so without delay.

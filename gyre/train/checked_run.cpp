@@ -1,9 +1,12 @@
 #include "gyre/train/checked_run.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "gyre/build/build.h"
 #include "gyre/build/devices.h"
+#include "gyre/config/schedule_options.h"
 #include "gyre/core/faults.h"
 #include "gyre/core/memory_limit.h"
 #include "gyre/train/memory.h"
@@ -11,22 +14,50 @@
 
 namespace gyre {
 
-CheckedRun::CheckedRun(Config given, DoneBefore before) : config(std::move(given)) {
-  Faults faults;
+namespace {
+
+// What a configuration names and builds, as far as the tables and keys that it needs could be read.
+struct Built {
+  Config config;
+  std::optional<Dataset> dataset;
+  Schedule schedule;
   bool on_host = true;
-  faults.collect([&] {
-    dataset.emplace(Dataset::open(config.data));
-    resolve_vocabulary(config, *dataset);
-  });
-  faults.collect([&] { check_stages(config); });
-  faults.collect([&] { threads_per_worker(config); });
-  faults.collect([&] { on_host = computes_on_host(config); });
-  faults.collect([&] {
-    schedule = build_schedule(config);
-    check_clipping(config, schedule);
-  });
-  faults.collect([&] { check_optimizer(optimizer_config(config)); });
+};
+
+Built build(const Config& config, const WasRead& was_read, Faults& faults) {
+  Built built;
+  built.config = config;
+  const auto collect = [&](const std::vector<std::string>& needed, auto&& check) {
+    return std::ranges::all_of(needed, was_read) && faults.collect(check);
+  };
+  if (collect({"data"}, [&] { built.dataset.emplace(Dataset::open(config.data)); })) {
+    collect({"model"}, [&] { resolve_vocabulary(built.config, *built.dataset); });
+  }
+  collect({"model", "pipeline.stages"}, [&] { check_stages(built.config); });
+  collect({"pipeline.threads_per_worker"}, [&] { threads_per_worker(config); });
+  collect({"pipeline.device"}, [&] { built.on_host = computes_on_host(config); });
+  if (collect({"pipeline", "model.tie"}, [&] { built.schedule = build_schedule(config); })) {
+    collect({"optimizer"}, [&] { check_clipping(config, built.schedule); });
+  }
+  collect({"optimizer", "run.updates"}, [&] { check_optimizer(optimizer_config(config)); });
+  return built;
+}
+
+}  // namespace
+
+void add_faults_of_run(const Config& config, const WasRead& was_read, Faults& faults) {
+  build(config, was_read, faults);
+}
+
+CheckedRun::CheckedRun(const Config& given, DoneBefore before) {
+  Faults faults;
+  Built built = build(
+      given, [](std::string_view) { return true; }, faults);
   faults.raise();
+  config = std::move(built.config);
+  dataset = std::move(built.dataset);
+  schedule = std::move(built.schedule);
+  const bool on_host = built.on_host;
 
   const MemoryLimit limit = memory_limit();
   check_memory(config, on_host ? limit : device_limit(config, schedule.workers));

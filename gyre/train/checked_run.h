@@ -13,10 +13,13 @@
 
 namespace gyre {
 
+// The faults that CheckedRun reports together, of a configuration whose keys are at fault too.
+void add_faults_of_run(const Config& config, const WasRead& was_read, Faults& faults);
+
 struct CheckedRun {
   // Opens the data, builds the schedule and predicts the memory. Throws InputError; what is wrong with the data's
   // files, the vocabulary, the schedule, threads, clipping and the optimizer is reported together, one line each.
-  explicit CheckedRun(Config config, DoneBefore before = {});
+  explicit CheckedRun(const Config& config, DoneBefore before = {});
   CheckedRun(const CheckedRun&) = delete;  // the batches refer to `dataset`
   CheckedRun& operator=(const CheckedRun&) = delete;
 

@@ -52,7 +52,7 @@ Config session_config(const TrainOptions& options, const RunDirectory& run) {
     throw InputError(
         fmt::format("{}: no run to resume is here (no config.toml); give the CONFIG.toml of one", run.root().string()));
   }
-  Config config = load_config(file, options.overrides);
+  Config config = load_config(file, options.overrides, Tokens::Needed, add_faults_of_run);
   if (options.resume && config.model.vocabulary == 0 && run.has_run()) {
     leave_as_begun(config.model, run.load_config().model);
   }

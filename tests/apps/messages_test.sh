@@ -144,6 +144,17 @@ ends 2 "did you mean 'width'" "$gyre" train wrong.toml --out x --set run.sed=3
 ends 2 "use at most 8 stages" "$gyre" train run.toml --out x --set data.tokens=nowhere --set pipeline.stages=9 \
   --set pipeline.schedule=gpip --set pipeline.threads_per_worker=1024
 [ "$(wc -l <err.txt)" -eq 4 ] || fail "not all faults at once: $(cat err.txt)"
+cat >wrong.toml <<'TOML'
+[model]
+layers = 0
+[data]
+tokens = "nowhere"
+[pipeline]
+schedule = "1f1c"
+TOML
+ends 2 "wrong.toml:2: [model] layers is 0" "$gyre" train wrong.toml --out x
+grep -qF "wrong.toml:6: [pipeline] schedule '1f1c' is unknown" err.txt && grep -qF "nowhere: no prepared text is here" err.txt &&
+  [ "$(wc -l <err.txt)" -eq 3 ] || fail "not all faults at once: $(cat err.txt)"
 for key in model.width=1048576 model.mlp_width=16777216 pipeline.microbatch=1048576 model.layers=100000,model.width=16384; do
   sets=()
   for set in ${key//,/ }; do sets+=(--set "$set"); done

@@ -4,12 +4,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "support/temporary_directory.h"
 
 namespace gyre {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 TEST(CheckedRun, TokensThatNobodyEvaluatesMustBeSound) {
   const testing_support::TemporaryDirectory place;
@@ -32,6 +42,64 @@ TEST(CheckedRun, TokensThatNobodyEvaluatesMustBeSound) {
   } catch (const InputError& error) {
     EXPECT_THAT(error.what(), ::testing::HasSubstr("val.bin: token 12849 at 0 is outside the vocabulary of 50"));
   }
+}
+
+// What a run of the configuration is refused for, with the configuration's faults.
+std::string complaint(const std::filesystem::path& file, const std::string& toml,
+                      const std::vector<std::string>& overrides = {}) {
+  write_file_atomic(file, toml);
+  try {
+    load_config(file, overrides, Tokens::Needed, add_faults_of_run);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(CheckedRun, FaultsOfDataAndScheduleAreToldWithThoseOfKeys) {
+  const testing_support::TemporaryDirectory place;
+  const std::filesystem::path file = place / "bad.toml";
+  const std::string nowhere = (place / "nowhere").string();
+  const std::string data = "[data]\ntokens = \"" + nowhere + "\"\n";
+  const std::string no_data = nowhere + ": no prepared text is here";
+  EXPECT_THAT(complaint(file, "[model]\nlayers = 0\n" + data + "[pipeline]\nstages = 2\nschedule = \"1f1c\"\n"),
+              AllOf(StartsWith(file.string() + ":2: [model] layers is 0; give 1 to 100000\n" + file.string() +
+                               ":7: [pipeline] schedule '1f1c' is unknown, and no file of that name is there; did you "
+                               "mean '1f1b'?\n"),
+                    HasSubstr("\n" + no_data)));
+  EXPECT_THAT(complaint(file, data + "[pipeline]\nstages = 3\naccumulate = 2\nschedule = \"interleaved-1f1b\"\n",
+                        {"run.updates=0"}),
+              AllOf(HasSubstr("updates is 0"), HasSubstr("\n" + no_data), HasSubstr("\n[pipeline] (stages = 3, ")));
+}
+
+// A default in place of what could not be read would give faults that nobody made.
+TEST(CheckedRun, WhatCouldNotBeReadIsNotBuiltWith) {
+  const testing_support::TemporaryDirectory place;
+  const std::filesystem::path file = place / "bad.toml";
+  const std::string data = "[data]\ntokens = \"" + (place / "nowhere").string() + "\"\n";
+  const std::string schedule = "[pipeline]\nschedule = \"interleaved-1f1b\"\naccumulate = 3\n";
+  for (const auto& [toml, overrides] : std::vector<std::pair<std::string, std::vector<std::string>>>{
+           {"[data]\ntokens = 3\n", {}},
+           {data.substr(0, data.find('\n')) + "\ntokns = \"nowhere\"\n", {}},
+           {"[dat]\ntokens = \"nowhere\"\n", {}},
+           {"data = 1\n", {}},
+           {"[data]\n", {"data.tokens=\"nowhere"}}}) {
+    EXPECT_THAT(complaint(file, toml, overrides), Not(HasSubstr("no prepared text is here"))) << toml;
+  }
+  EXPECT_THAT(complaint(file, data + schedule + "stages = 3\n[run]\nupdates = 0\n"), HasSubstr("[pipeline] (stages"))
+      << "which is what the others are about";
+  for (const auto& [toml, overrides] : std::vector<std::pair<std::string, std::vector<std::string>>>{
+           {schedule + "stages = 0\n", {}},
+           {schedule + "stagse = 4\n", {}},
+           {schedule, {"pipeline.stages=four"}},
+           {"[pipelin]\nstages = 4\n", {"pipeline.schedule=interleaved-1f1b"}},
+           {"[pipelin]\nstages = 200\n[optimizer]\nlr = -1\n", {}}}) {
+    EXPECT_THAT(complaint(file, data + toml, overrides),
+                AllOf(HasSubstr("no prepared text is here"), Not(HasSubstr("[pipeline] (stages"))))
+        << toml;
+  }
+  EXPECT_THAT(complaint(file, data + "[model]\nwidth = 64\nheads = 5\n"),
+              AllOf(HasSubstr("no prepared text is here"), Not(HasSubstr("heads do\n[model]"))));
 }
 
 }  // namespace
