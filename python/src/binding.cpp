@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <map>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -98,6 +99,16 @@ class Parameters {
   gyre::RotatingOptimizer optimizer_;
 };
 
+// A refresh on the side thread needs the GIL when it lets go of a tensor that Python has seen. So nothing here waits
+// for one, or for the thread's end, with the GIL.
+using WithoutGil = pybind11::call_guard<pybind11::gil_scoped_release>;
+struct EndWithoutGil {
+  void operator()(gyre::SideThread* thread) const {
+    const pybind11::gil_scoped_release released;
+    std::default_delete<gyre::SideThread>()(thread);
+  }
+};
+
 // The name that torch's optimizers use for an option of [optimizer]; null if they have no such option in a group.
 const char* torch_name(const std::string& key) {
   for (const char* shared : {"lr", "betas", "weight_decay"}) {
@@ -184,12 +195,13 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   module.def("rotation_settings", &rotation_settings);
   pybind11::class_<gyre::AdamSettings>(module, "AdamSettings");
   pybind11::class_<gyre::BasisRotationSettings>(module, "RotationSettings");
-  pybind11::class_<gyre::SideThread>(module, "SideThread").def(pybind11::init<>());
+  pybind11::class_<gyre::SideThread, std::unique_ptr<gyre::SideThread, EndWithoutGil>>(module, "SideThread")
+      .def(pybind11::init<>());
   pybind11::class_<Parameters>(module, "Parameters")
       .def(pybind11::init<const std::vector<std::string>&, const std::vector<std::vector<int64_t>>&,
                           const std::vector<bool>&, const std::vector<std::vector<int64_t>>&, const std::string&,
                           const gyre::BasisRotationSettings&>())
-      .def("step", &Parameters::step, pybind11::call_guard<pybind11::gil_scoped_release>())
-      .def("state", &Parameters::state)
-      .def("load", &Parameters::load);
+      .def("step", &Parameters::step, WithoutGil())
+      .def("state", &Parameters::state, WithoutGil())
+      .def("load", &Parameters::load, WithoutGil());
 }

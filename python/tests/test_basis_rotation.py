@@ -353,6 +353,22 @@ class AsATorchOptimizer(unittest.TestCase):
                                          capture_output=True, text=True).stdout
         self.assertEqual(run("asked"), run("not asked"))
 
+    # The refresh's thread needs the GIL to let go of tensors that Python has seen, so nobody may wait for it with the GIL.
+    def test_an_optimizer_may_go_while_a_refresh_is_under_way(self):
+        script = """if True:
+            import torch
+            from gyre.optim import BasisRotation
+            for i in range(300):
+                p = torch.nn.Parameter(torch.ones(8, 6))
+                optimizer = BasisRotation([p], interval=3, refresh_lag=2)
+                for _ in range(3 + i % 3):
+                    p.grad = torch.randn(8, 6)
+                    optimizer.step()
+                    if i % 2:
+                        optimizer.state_dict()
+                optimizer.state_dict()"""
+        subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
+
     def test_a_state_that_does_not_fit_changes_nothing(self):
         def trained(seed):
             torch.manual_seed(seed)
