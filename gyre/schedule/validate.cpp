@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "gyre/core/error.h"
+#include <optional>
+
 #include "gyre/schedule/limits.h"
 #include "gyre/schedule/validate_checks.h"
 
@@ -13,7 +14,7 @@ namespace {
 void check_length(const Schedule& schedule, int64_t microbatches) {
   if (count_actions(schedule, microbatches) <= kMostSteps) return;
   fail_validation(schedule,
-                  fmt::format("its first {} microbatches have more than {} actions, too many to be checked; make the "
+                  fmt::format("the first {} microbatches have more than {} actions, too many to be checked; make the "
                               "programs shorter",
                               microbatches, kMostSteps));
 }
@@ -29,7 +30,12 @@ void validate(const Schedule& schedule, int64_t microbatches) {
 }
 
 void fail_validation(const Schedule& schedule, const std::string& what) {
-  throw InputError(fmt::format("schedule {}: {}", schedule.name, what));
+  throw InvalidSchedule(schedule.name, what, std::nullopt);
+}
+
+void fail_validation(const Schedule& schedule, int worker, const Action& action, const std::string& what) {
+  throw InvalidSchedule(
+      schedule.name, fmt::format("{} on worker {}: {}", to_string(action, schedule.pipelines), worker, what), worker);
 }
 
 }  // namespace gyre

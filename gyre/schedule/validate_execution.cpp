@@ -1,10 +1,9 @@
 // Checks that the programs can be executed: a dry run of a restriction advances each worker as far as it can go and
-// checks every action.
+// checks the order of its actions.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <deque>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +12,8 @@
 
 namespace gyre {
 namespace {
+
+constexpr int kMostShown = 8;  // workers of a circle that an error shows
 
 class DryRun {
  public:
@@ -48,7 +49,6 @@ class DryRun {
 
  private:
   bool try_perform(int worker, const Action& action) {
-    check_belongs(worker, action);
     check_not_repeated(worker, action);
     if (done_.missing(action)) return false;
     check_tied_order(worker, action);
@@ -86,25 +86,14 @@ class DryRun {
     runnable_.push_back(worker);
   }
 
-  // Checks that do not depend on what has been done before the action.
-  void check_belongs(int worker, const Action& action) const {
-    const int place = schedule_.worker_of(action);
-    if (place != worker) fail(worker, action, fmt::format("the placement says worker {}", place));
-    if (schedule_.forward_only && action.kind != ActionKind::Forward) {
-      fail(worker, action, "a forward-only schedule has forwards alone");
-    }
-    if (!action.is_per_window() && schedule_.pipeline_of(action.microbatch) != action.pipeline) {
-      fail(worker, action,
-           fmt::format("microbatch {} is pipeline {}'s", action.microbatch, schedule_.pipeline_of(action.microbatch)));
-    }
-  }
-
   void check_not_repeated(int worker, const Action& action) const {
-    const auto as = [&](ActionKind kind) { return Action{kind, action.pipeline, action.stage, action.microbatch}; };
-    const bool repeated = done_.contains(action) ||
-                          (action.kind == ActionKind::Backward && done_.contains(as(ActionKind::BackwardInput))) ||
-                          (action.kind == ActionKind::BackwardInput && done_.contains(as(ActionKind::Backward)));
-    if (repeated) fail(worker, action, "has been done already");
+    if (done_.contains(action)) fail(worker, action, "has been done already");
+    const auto check_not_done_as = [&](ActionKind kind) {
+      const Action other{kind, action.pipeline, action.stage, action.microbatch};
+      if (done_.contains(other)) fail(worker, action, fmt::format("{} has done it already", text(other)));
+    };
+    if (action.kind == ActionKind::Backward) check_not_done_as(ActionKind::BackwardInput);
+    if (action.kind == ActionKind::BackwardInput) check_not_done_as(ActionKind::Backward);
     if (action.is_per_window()) {
       const int64_t next = done_.next(action.kind, action.pipeline, action.stage);
       if (action.microbatch != next) fail(worker, action, fmt::format("comes before that of window {}", next));
@@ -126,26 +115,46 @@ class DryRun {
     waiting.pop_front();
   }
 
-  // No worker can go on. Names a worker whose own program is at fault, if there is one: it waits for something that it
-  // does itself later, or that no worker does.
+  // No worker can go on. If workers wait for each other in a circle, shows all of it: an action in the wrong place is
+  // one that a worker of the circle is at, or one that is needed of it.
   [[noreturn]] void fail_blocked() const {
-    std::optional<int> culprit;
-    bool own_fault = false;
-    for (int worker = 0; worker < schedule_.workers && !own_fault; ++worker) {
-      if (!cursors_[worker].peek()) continue;
-      const int giver = schedule_.worker_of(*done_.missing(*cursors_[worker].peek()));
-      own_fault = giver == worker || !cursors_[giver].peek();
-      if (!culprit || own_fault) culprit = worker;
+    const int culprit = find_culprit(), giver = giver_to(culprit);
+    std::string what = "deadlock: it needs " + text(needed_by(culprit));
+    if (giver == culprit) {
+      what += ", which this worker does later or never";
+    } else if (!cursors_[giver].peek()) {
+      what += fmt::format(", which worker {} never does", giver);
+    } else {
+      int worker = giver;
+      for (int shown = 1; worker != culprit && shown < kMostShown; worker = giver_to(worker), ++shown) {
+        what += fmt::format(", but worker {} is at {}, which needs {}", worker, text(*cursors_[worker].peek()),
+                            text(needed_by(worker)));
+      }
+      if (worker != culprit) what += ", and so on";
     }
-    const Action action = *cursors_[*culprit].peek();
-    const Action needed = in_its_program(*done_.missing(action), action);
-    const int giver = schedule_.worker_of(needed);
-    const auto next = cursors_[giver].peek();
-    const std::string why = giver == *culprit ? "which this worker does later or never"
-                            : !next           ? fmt::format("which worker {} never does", giver)
-                                              : fmt::format("but worker {} is at {}", giver, text(*next));
-    fail(*culprit, action, fmt::format("deadlock: it needs {}, {}", text(needed), why));
+    fail(culprit, *cursors_[culprit].peek(), what);
   }
+
+  // Goes from a blocked worker to the one that it waits for, and on, to a worker whose own program is at fault (it
+  // waits for something that it does itself later, or that no worker does), or else to one of a circle.
+  int find_culprit() const {
+    int worker = 0;
+    while (!cursors_[worker].peek()) ++worker;
+    for (std::vector<bool> seen(cursors_.size()); !seen[worker];) {
+      seen[worker] = true;
+      const int giver = giver_to(worker);
+      if (giver == worker || !cursors_[giver].peek()) break;
+      worker = giver;
+    }
+    return worker;
+  }
+
+  // What a blocked worker waits for, and the worker that should do it.
+  Action needed_by(int worker) const {
+    const Action& action = *cursors_[worker].peek();
+    return in_its_program(*done_.missing(action), action);
+  }
+  int giver_to(int worker) const { return schedule_.worker_of(*done_.missing(*cursors_[worker].peek())); }
 
   // What is missing for the action, as its program has it: what needs one half of a backward does not tell whether that
   // backward is split.
@@ -209,7 +218,7 @@ class DryRun {
   }
 
   [[noreturn]] void fail(int worker, const Action& action, const std::string& what) const {
-    fail_validation(schedule_, fmt::format("{} on worker {}: {}\n{}", text(action), worker, what, grid()));
+    fail_validation(schedule_, worker, action, what + "\n" + grid());
   }
   std::string text(const Action& action) const { return to_string(action, schedule_.pipelines); }
 

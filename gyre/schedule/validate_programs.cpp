@@ -1,5 +1,5 @@
-// Checks that the programs, as written, can go on forever: what one repetition of the periods does for each stage, and
-// the numbers of its actions.
+// Checks that the programs, as written, can go on forever: the place of each action, what one repetition of the periods
+// does for each stage, and the numbers of its actions.
 #include <fmt/format.h>
 
 #include <string>
@@ -13,10 +13,11 @@ namespace {
 
 class ProgramChecks {
  public:
-  explicit ProgramChecks(const Schedule& schedule) : schedule_(schedule), counts_(schedule) {}
+  explicit ProgramChecks(const Schedule& schedule)
+      : schedule_(schedule), updates_(schedule.shift / schedule.window), counts_(schedule) {}
 
   void run() {
-    check_ranges();
+    check_actions();
     count_period();
     for (int stage = 0; stage < schedule_.stages; ++stage) {
       for (int pipeline = 0; pipeline < schedule_.pipelines; ++pipeline) check_balance(pipeline, stage);
@@ -27,26 +28,46 @@ class ProgramChecks {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const { fail_validation(schedule_, what); }
-  std::string text(const Action& action) const { return to_string(action, schedule_.pipelines); }
+  [[noreturn]] void fail(int worker, const Action& action, const std::string& what) const {
+    fail_validation(schedule_, worker, action, what);
+  }
 
-  void check_ranges() const {
+  void check_actions() const {
     for (int worker = 0; worker < schedule_.workers; ++worker) {
       const Program& program = schedule_.programs[worker];
-      for (const Action& action : program.prologue) check_range(worker, action);
-      for (const Action& action : program.period) check_range(worker, action);
+      for (const auto* actions : {&program.prologue, &program.period}) {
+        for (const Action& action : *actions) {
+          check_range(worker, action);
+          check_place(worker, action);
+        }
+      }
     }
   }
 
   void check_range(int worker, const Action& action) const {
     if (action.stage >= schedule_.stages || action.pipeline >= schedule_.pipelines) {
-      fail(fmt::format("{} on worker {}: there is no such stage or pipeline", text(action), worker));
+      fail(worker, action, "there is no such stage or pipeline");
     }
     if (action.kind == ActionKind::Update && action.pipeline >= schedule_.shards()) {
-      fail(
-          fmt::format("{} on worker {}: an update is of all pipelines; it is written under its shard's number, and "
-                      "there {} {}",
-                      text(action), worker, schedule_.shards() == 1 ? "is" : "are", schedule_.shards()));
+      fail(worker, action,
+           fmt::format("an update is of all pipelines; it is written under its shard's number, and there {} {}",
+                       schedule_.shards() == 1 ? "is" : "are", schedule_.shards()));
+    }
+  }
+
+  // What holds here holds in every repetition, since the shift is a multiple of the number of pipelines.
+  void check_place(int worker, const Action& action) const {
+    const int place = schedule_.worker_of(action);
+    if (place != worker) {
+      const bool update = action.kind == ActionKind::Update;
+      fail(worker, action, fmt::format("the {} says worker {}", update ? "owner line" : "placement", place));
+    }
+    if (schedule_.forward_only && action.kind != ActionKind::Forward) {
+      fail(worker, action, "a forward-only schedule has forwards alone");
+    }
+    if (!action.is_per_window() && schedule_.pipeline_of(action.microbatch) != action.pipeline) {
+      fail(worker, action,
+           fmt::format("microbatch {} is pipeline {}'s", action.microbatch, schedule_.pipeline_of(action.microbatch)));
     }
   }
 
@@ -59,27 +80,21 @@ class ProgramChecks {
   // Every repetition must do for each stage what `shift` microbatches need, neither more (something would be done
   // twice) nor less (activations would grow without bound, or gradients be lost).
   void check_balance(int pipeline, int stage) const {
-    const int64_t per_pipeline = schedule_.shift / schedule_.pipelines;
-    const int64_t expected = schedule_.forward_only ? 0 : per_pipeline;
+    const int64_t expected = schedule_.shift / schedule_.pipelines;
     const auto count = [&](ActionKind kind) { return counts_.of(kind, pipeline, stage); };
-    const int64_t forwards = count(ActionKind::Forward), backwards = count(ActionKind::Backward),
-                  inputs = count(ActionKind::BackwardInput), weights = count(ActionKind::BackwardWeights);
-    if (forwards == per_pipeline && backwards + inputs == expected && inputs == weights) return;
-    fail(
-        fmt::format("the period of worker {} has for stage {} of pipeline {}: {} F, {} B, {} I, {} W; {} microbatches "
-                    "need {} F and {} B (or I and W), or activations grow without bound",
-                    schedule_.worker_of(pipeline, stage), stage, pipeline, forwards, backwards, inputs, weights,
-                    per_pipeline, per_pipeline, expected));
+    if (count(ActionKind::Forward) != expected) check_each_once(schedule_, ActionKind::Forward, pipeline, stage);
+    if (schedule_.forward_only) return;
+    const int64_t inputs = count(ActionKind::BackwardInput);
+    if (count(ActionKind::Backward) + inputs != expected || inputs != count(ActionKind::BackwardWeights)) {
+      check_each_once(schedule_, ActionKind::Backward, pipeline, stage);
+    }
   }
 
   void check_updates(int stage) const {
-    const int64_t expected = schedule_.forward_only ? 0 : schedule_.shift / schedule_.window;
+    if (schedule_.forward_only) return;
     for (int shard = 0; shard < schedule_.shards(); ++shard) {
-      const int64_t updates = counts_.of(ActionKind::Update, shard, stage);
-      if (updates == expected) continue;
-      const std::string which = schedule_.shards() == 1 ? "" : fmt::format("shard {} of ", shard);
-      fail(fmt::format("the periods have {} updates of {}stage {}, and {} microbatches in windows of {} need {}",
-                       updates, which, stage, schedule_.shift, schedule_.window, expected));
+      if (counts_.of(ActionKind::Update, shard, stage) == updates_) continue;
+      check_each_once(schedule_, ActionKind::Update, shard, stage);
     }
   }
 
@@ -92,7 +107,8 @@ class ProgramChecks {
     for (int pipeline = 0; pipeline < schedule_.pipelines; ++pipeline) {
       for (int stage = 0; stage < schedule_.stages; ++stage) {
         if (adopts[static_cast<size_t>(pipeline)]) {
-          check_all_adopted(pipeline, stage);
+          if (counts_.of(ActionKind::Adopt, pipeline, stage) == updates_) continue;
+          check_each_once(schedule_, ActionKind::Adopt, pipeline, stage);
         } else {
           check_beside_owner(pipeline, stage);
         }
@@ -100,24 +116,19 @@ class ProgramChecks {
     }
   }
 
-  void check_all_adopted(int pipeline, int stage) const {
-    const int64_t updates = schedule_.shift / schedule_.window;
-    const int64_t adoptions = counts_.of(ActionKind::Adopt, pipeline, stage);
-    if (adoptions == updates) return;
-    fail(fmt::format("the period of worker {} has {} A of stage {} of pipeline {}, and {} updates are made of it",
-                     schedule_.worker_of(pipeline, stage), adoptions, stage, pipeline, updates));
-  }
-
   void check_beside_owner(int pipeline, int stage) const {
-    if (schedule_.shards() > 1) {
-      fail(fmt::format("pipeline {} has no A; where updates are in shards, every one is adopted", pipeline));
-    }
+    const Action adopt{ActionKind::Adopt, pipeline, stage, 0};
     const int worker = schedule_.worker_of(pipeline, stage), owner = schedule_.owner[0][stage];
+    if (schedule_.shards() > 1) {
+      fail(worker, adopt,
+           fmt::format("is missing; pipeline {} has no A, and where updates are in shards, every one is adopted",
+                       pipeline));
+    }
     if (worker == owner) return;
-    fail(
-        fmt::format("pipeline {} has no A, and its stage {} is on worker {}, not on {}, which updates it; where "
-                    "they differ, every update is adopted",
-                    pipeline, stage, worker, owner));
+    fail(worker, adopt,
+         fmt::format("is missing; pipeline {} has no A, and its stage {} is on worker {}, not on {}, which updates it; "
+                     "where they differ, every update is adopted",
+                     pipeline, stage, worker, owner));
   }
 
   // Each number must occur once. The period has every remainder modulo `step` once, so its numbers can begin at most as
@@ -128,17 +139,13 @@ class ProgramChecks {
     for (const Program& program : schedule_.programs) {
       for (const Action& action : program.prologue) before.add(common(action), action.pipeline, action.stage);
     }
-    for (int worker = 0; worker < schedule_.workers; ++worker) {
-      for (const auto* actions : {&schedule_.programs[worker].prologue, &schedule_.programs[worker].period}) {
+    for (const Program& program : schedule_.programs) {
+      for (const auto* actions : {&program.prologue, &program.period}) {
         for (const Action& action : *actions) {
-          const int64_t step = action.is_per_window() ? schedule_.shift / schedule_.window : schedule_.shift;
+          const int64_t step = action.is_per_window() ? updates_ : schedule_.shift;
           const int64_t late = before.of(common(action), action.pipeline, action.stage);  // in repetitions, at most
-          const int64_t end = (late + 1) * step;
-          if (action.microbatch < end) continue;
-          fail(
-              fmt::format("{} on worker {}: its number leaves others out; with {} of its kind before the period, which "
-                          "repeats after {}, numbers are below {}",
-                          text(action), worker, late, step, end));
+          if (action.microbatch < (late + 1) * step) continue;
+          check_each_once(schedule_, common(action), action.pipeline, action.stage);
         }
       }
     }
@@ -151,6 +158,7 @@ class ProgramChecks {
   }
 
   const Schedule& schedule_;
+  int64_t updates_;      // of a stage in a repetition
   ActionCounts counts_;  // in the periods
 };
 

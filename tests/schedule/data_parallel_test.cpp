@@ -316,8 +316,9 @@ TEST(Replicas, FaultyShardsAreRefused) {
     std::erase_if(bad.programs[worker].period, [&](const Action& action) { return action.kind == kind; });
     return fault_of(bad);
   };
-  EXPECT_THAT(without(3, ActionKind::Update), HasSubstr("0 updates of shard 1 of stage 1"));
-  EXPECT_THAT(without(0, ActionKind::Adopt), HasSubstr("the period of worker 0 has 0 A of stage 0 of pipeline 0"));
+  EXPECT_THAT(without(3, ActionKind::Update),
+              HasSubstr("1:1U0 on worker 3: is missing from the period, which is for 1 window"));
+  EXPECT_THAT(without(0, ActionKind::Adopt), HasSubstr("0:0A0 on worker 0: is missing"));
   // An adoption before the update of its own shard waits forever.
   bad = good;
   std::swap(*(bad.programs[2].period.end() - 1), *(bad.programs[2].period.end() - 2));
@@ -333,7 +334,9 @@ TEST(Replicas, APipelineWithoutAdoptionsStandsBesideItsOwners) {
     validate(all);
     FAIL();
   } catch (const InputError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("pipeline 1 has no A, and its stage 0 is on worker 2, not on 0"));
+    EXPECT_THAT(
+        error.what(),
+        HasSubstr("1:0A0 on worker 2: is missing; pipeline 1 has no A, and its stage 0 is on worker 2, not on 0"));
   }
 }
 

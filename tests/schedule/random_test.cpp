@@ -306,15 +306,18 @@ TEST(Bounds, FilesWithNumbersWithoutSenseAreRefusedAtOnce) {
   }
   EXPECT_THAT(
       refusal(file("stages 1\npipelines 1\nworkers 1\nwindow 100000000\nshift 100000000\n", "worker 0: 0F0 0B0 0U0\n")),
-      HasSubstr("100000000 microbatches need"));
+      HasSubstr("0F1 on worker 0: is missing from the period, which is for 100000000 microbatches"));
   EXPECT_THAT(refusal(file(one, "worker 0: 0F1000000000000000000 0B0 0U0\n")), HasSubstr("is not an action"));
-  EXPECT_THAT(refusal(file(one, "worker 0: 0F30000000000 | 0F0 0B0 0U0\n")), HasSubstr("leaves others out"));
-  EXPECT_THAT(refusal(file(one, "worker 0: 0F30000000000 0B0 0U0\n")), HasSubstr("leaves others out"));
-  EXPECT_THAT(refusal(file(one, "worker 0: 0F0 0B0 0U30000000000\n")), HasSubstr("leaves others out"));
+  EXPECT_THAT(refusal(file(one, "worker 0: 0F30000000000 | 0F0 0B0 0U0\n")),
+              HasSubstr("0F30000000000 on worker 0: 0F0 does the same"));
+  EXPECT_THAT(refusal(file(one, "worker 0: 0F30000000000 0B0 0U0\n")),
+              HasSubstr("0F0 on worker 0: is missing before 0F30000000000"));
+  EXPECT_THAT(refusal(file(one, "worker 0: 0F0 0B0 0U30000000000\n")), HasSubstr("is missing before 0U30000000000"));
   const auto csv = [](const char* text) { return complaint([&] { validate(parse_csv(text, "f")); }); };
   EXPECT_THAT(csv("0F1000000000000000000,0B0\n"), HasSubstr("is not an action"));
   EXPECT_THAT(csv("0F34359738367,0B0\n"), HasSubstr("microbatches are numbered to 134217727"));
-  EXPECT_THAT(csv("0F134217727,0B0\n"), HasSubstr("134217728 microbatches need"));
+  EXPECT_THAT(csv("0F134217727,0B0\n"),
+              HasSubstr("0F0 on worker 0: is missing from the period, which is for 134217728 microbatches"));
   EXPECT_THAT(csv("65536F0,0B0\n"), HasSubstr("is not an action"));
   EXPECT_LT(peak_kilobytes() - before, 64 * 1024);
 }
