@@ -14,11 +14,26 @@
 #include "gyre/schedule/validate.h"
 
 namespace gyre {
-
 namespace {
 
 // Of the longest schedule, with 32 bytes for each action.
 constexpr uint64_t kMostOfSchedule = uint64_t{32} * kMostActions;
+
+// Reads and validates a file. `tied` as in Schedule.
+Schedule read_schedule(const std::string& name, bool tied) {
+  const bool is_csv = std::filesystem::path(name).extension() == ".csv";
+  const std::string text = read_file(name, kMostOfSchedule);
+  Schedule schedule = is_csv ? parse_csv(text, name) : parse_schedule(text, name);
+  schedule.tied = tied;
+  try {
+    validate(schedule);
+  } catch (const InvalidSchedule& invalid) {
+    if (!invalid.worker()) throw InputError(fmt::format("{}: {}", name, invalid.fault()));
+    const int line = is_csv ? *invalid.worker() + 1 : line_of_worker(text, *invalid.worker());
+    throw InputError(fmt::format("{}:{}: {}", name, line, invalid.fault()));
+  }
+  return schedule;
+}
 
 }  // namespace
 
@@ -28,12 +43,8 @@ bool is_schedule_file(const std::string& name) {
 }
 
 Schedule load_schedule(const ScheduleOptions& options, bool check_sizes) {
-  const std::filesystem::path path = options.name;
   if (!is_schedule_file(options.name)) return make_schedule(options);
-  const std::string text = read_file(path, kMostOfSchedule);
-  Schedule schedule = path.extension() == ".csv" ? parse_csv(text, options.name) : parse_schedule(text, options.name);
-  schedule.tied = options.tied;
-  validate(schedule);
+  Schedule schedule = read_schedule(options.name, options.tied);
   if (check_sizes && (schedule.stages != options.stages || schedule.window != options.window)) {
     throw InputError(fmt::format("{}: has {} and a window of {}, not {} and {}", options.name,
                                  counted(schedule.stages, "stage"), schedule.window, options.stages, options.window));

@@ -10,7 +10,7 @@ namespace gyre {
 bool is_schedule_file(const std::string& name);
 
 // options.name is a builtin's name or a path. A file is validated; it describes one replica. With `check_sizes`, a file
-// must have the stages and the window of `options`. Throws InputError.
+// must have the stages and the window of `options`. Throws InputError, which names the file and the line of the fault.
 Schedule load_schedule(const ScheduleOptions& options, bool check_sizes);
 
 }  // namespace gyre

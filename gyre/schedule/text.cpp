@@ -173,4 +173,11 @@ Schedule parse_schedule(std::string_view text, const std::string& origin) {
   return Parser(text, origin).parse();
 }
 
+int line_of_worker(std::string_view text, int worker) {
+  const std::string key = fmt::format("worker {}:", worker);
+  int number = 1;
+  for (; !trim(text.substr(0, text.find('\n'))).starts_with(key); ++number) text.remove_prefix(text.find('\n') + 1);
+  return number;
+}
+
 }  // namespace gyre

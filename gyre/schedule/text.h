@@ -11,5 +11,7 @@ namespace gyre {
 std::string to_text(const Schedule& schedule);
 // Strict. Throws InputError that names `origin` (a file's name) and the line number.
 Schedule parse_schedule(std::string_view text, const std::string& origin);
+// The number of the line that has the worker's program. `text` has been parsed.
+int line_of_worker(std::string_view text, int worker);
 
 }  // namespace gyre

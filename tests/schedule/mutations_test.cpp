@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <regex>
 #include <set>
 #include <string>
@@ -12,14 +13,18 @@
 
 #include "gyre/core/error.h"
 #include "gyre/schedule/builders.h"
+#include "gyre/schedule/csv.h"
+#include "gyre/schedule/load.h"
 #include "gyre/schedule/text.h"
 #include "gyre/schedule/validate.h"
 #include "schedule/refusal.h"
+#include "support/temporary_directory.h"
 
 namespace gyre {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 using testing_support::refusal;
 
 // The first line of the error, which says what is wrong, or "accepted".
@@ -179,6 +184,42 @@ TEST(Deadlock, ShowsTheCircle) {
   schedule.programs[1].period = {a("1F0"), a("1B0"), a("1F1"), a("1B1"), a("1U0")};
   EXPECT_EQ(fault_of(schedule),
             "schedule gpipe: 1B0 on worker 1: deadlock: it needs 2B0, but worker 2 is at 2F1, which needs 1F1");
+}
+
+// The line is that of the worker's program.
+TEST(Files, AreNamedWithTheLineOfAFault) {
+  const testing_support::TemporaryDirectory directory;
+  const auto fault = [&](const std::string& name, const std::string& text) {
+    const std::string file = (directory.path() / name).string();
+    std::ofstream(file) << text;
+    try {
+      load_schedule({file, 2, 2}, false);
+    } catch (const InputError& error) {
+      const std::string what = error.what();
+      EXPECT_THAT(what, StartsWith(file)) << what;
+      return what.substr(file.size(), what.find('\n') - file.size());
+    }
+    return std::string("accepted");
+  };
+  const auto changed = [](std::string text, const std::string& from, const std::string& to) {
+    const size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return text.replace(at, from.size(), to);
+  };
+  const std::string text = to_text(make_schedule({"1f1b", 2, 2}));
+  EXPECT_EQ(fault("a.sched", text), "accepted");
+  EXPECT_EQ(fault("a.sched", changed(text, "worker 1: 1F0", "worker 1: 0F0")),
+            ":13: 0F0 on worker 1: the placement says worker 0");
+  EXPECT_EQ(fault("a.sched", changed(text, "worker 0:", "# worker 1: 1F0\n\n worker 0: 0F0")),
+            ":14: 0F0 on worker 0: is there twice");
+  EXPECT_EQ(fault("a.sched", changed(text, "1F0 1B0", "1B0 1F0")),
+            ":13: 1B0 on worker 1: deadlock: it needs 1F0, which this worker does later or never");
+  EXPECT_EQ(fault("a.sched", changed(text, "owner 0 1", "owner 0 1\nowner 1 0")),
+            ": updates are in 2 shards, and there are 1 pipelines; give at most an owner line for each");
+  const std::string csv = to_csv(make_schedule({"1f1b", 2, 2}), 2);
+  EXPECT_EQ(fault("a.csv", csv), "accepted");
+  EXPECT_EQ(fault("a.csv", changed(csv, "1B1", "")),
+            ":2: 1B1 on worker 1: is missing from the period, which is for 2 microbatches");
 }
 
 }  // namespace
