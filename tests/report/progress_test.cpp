@@ -39,11 +39,11 @@ TEST(Progress, ALossThatIsNotFiniteIsNoPartOfALaterAverage) {
 
 TEST(Progress, MessagesShowWhatWouldControlATerminal) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> out(std::tmpfile(), &std::fclose);
-  Progress(out.get(), false).message("resuming a\x01b\x1b[31m\nat step 2");
+  Progress(out.get(), false).message("resuming \x1b[31m\x07\nat step 2");
   std::rewind(out.get());
   std::string text(64, '\0');
   text.resize(std::fread(text.data(), 1, text.size(), out.get()));
-  EXPECT_EQ(text, "resuming a\\x01b\\x1b[31m\nat step 2\n");
+  EXPECT_EQ(text, "resuming \\x1b[31m\\x07\nat step 2\n");
 }
 
 }  // namespace
