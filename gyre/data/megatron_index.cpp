@@ -117,6 +117,19 @@ TokenLayout read_megatron_index(const InputFile& index, const std::string& origi
                     "belongs to other data",
                     bytes > token_bytes ? "at least " : "", bytes, token_bytes));
   }
+  Numbers<int64_t> firsts(index, kHeaderBytes + kBytesPerSequence * sequences, documents);
+  int64_t before = 0;
+  for (uint64_t i = 0; i < documents; ++i) {
+    const int64_t first = firsts.next();
+    if (i == 0 ? first != 0 : first < before) {
+      fail(fmt::format("document {} begins at sequence {}, and {}; make the index again", i, first,
+                       i == 0 ? "the first one must begin at 0" : fmt::format("the one before it at {}", before)));
+    }
+    before = first;
+  }
+  if (documents == 0 || static_cast<uint64_t>(before) != sequences) {
+    fail(fmt::format("its documents end at sequence {}, and it has {}; make the index again", before, sequences));
+  }
   return {static_cast<int64_t>(bytes / width), *type, 0};
 }
 

@@ -146,6 +146,18 @@ TEST_F(SourcesTest, DamagedMixedAndForeignFilesAreRefused) {
   EXPECT_THAT(refused(of(directory_ / "short")), HasSubstr("all.idx: is truncated"));
   fs::remove(directory_ / "short/all.bin");
   EXPECT_THAT(refused(of(directory_ / "short")), HasSubstr("all.idx: has no all.bin beside it"));
+  // Megatron's reader refuses them too.
+  const auto documents = [&](const std::vector<int64_t>& firsts) {
+    write_megatron<uint16_t>(place("documents/all"), tokens, {60, 40}, firsts);
+    return refused(of(directory_ / "documents/all"));
+  };
+  EXPECT_EQ(documents({0, 2}), "accepted");
+  EXPECT_EQ(documents({0, 0, 1, 1, 2}), "accepted") << "documents may be empty";
+  EXPECT_THAT(documents({0, 5, 99}), HasSubstr("all.idx: its documents end at sequence 99, and it has 2"));
+  EXPECT_THAT(documents({0, 1}), HasSubstr("all.idx: its documents end at sequence 1, and it has 2"));
+  EXPECT_THAT(documents({0, 2, 1}), HasSubstr("document 2 begins at sequence 1, and the one before it at 2"));
+  EXPECT_THAT(documents({1, 2}), HasSubstr("document 0 begins at sequence 1, and the first one must begin at 0"));
+  EXPECT_THAT(documents({}), HasSubstr("all.idx: its documents end at sequence 0, and it has 2"));
   write_megatron<float>(place("floats/all"), tokens, {100});
   EXPECT_THAT(refused(of(directory_ / "floats")), HasSubstr("all.idx: says that its numbers have type 7"));
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -47,24 +48,32 @@ uint8_t megatron_code() {
   return 8;
 }
 
-// Writes PREFIX.bin and PREFIX.idx; every sequence is a document.
+// Writes PREFIX.bin and PREFIX.idx. documents: the first sequence of each, and the number of sequences.
 template <typename Number>
-void write_megatron(const std::filesystem::path& prefix, const TokenVector& tokens,
-                    const std::vector<int64_t>& lengths) {
+void write_megatron(const std::filesystem::path& prefix, const TokenVector& tokens, const std::vector<int64_t>& lengths,
+                    const std::vector<int64_t>& documents) {
   write_plain<Number>(prefix.string() + ".bin", tokens);
   std::ofstream file(prefix.string() + ".idx", std::ios::binary);
   file.write("MMIDIDX\0\0", 9);
   put<uint64_t>(file, 1);
   put<uint8_t>(file, megatron_code<Number>());
   put<uint64_t>(file, static_cast<int64_t>(lengths.size()));
-  put<uint64_t>(file, static_cast<int64_t>(lengths.size()) + 1);
+  put<uint64_t>(file, static_cast<int64_t>(documents.size()));
   for (const int64_t length : lengths) put<int32_t>(file, length);
   int64_t offset = 0;
   for (const int64_t length : lengths) {
     put<int64_t>(file, offset);
     offset += length * static_cast<int64_t>(sizeof(Number));
   }
-  for (size_t i = 0; i <= lengths.size(); ++i) put<int64_t>(file, static_cast<int64_t>(i));
+  for (const int64_t first : documents) put<int64_t>(file, first);
+}
+// The same where every sequence is a document.
+template <typename Number>
+void write_megatron(const std::filesystem::path& prefix, const TokenVector& tokens,
+                    const std::vector<int64_t>& lengths) {
+  std::vector<int64_t> documents(lengths.size() + 1);
+  std::iota(documents.begin(), documents.end(), 0);
+  write_megatron<Number>(prefix, tokens, lengths, documents);
 }
 
 }  // namespace gyre::testing_support
