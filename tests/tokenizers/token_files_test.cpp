@@ -136,6 +136,13 @@ TEST_F(TokenFilesTest, ContradictionsAreRefused) {
   EXPECT_THAT(complaint(), HasSubstr("added_tokens_decoder: 'four' is no number"));
 }
 
+// transformers' GPT2TokenizerFast takes the first of two such lines, and its GPT2Tokenizer the last.
+TEST_F(TokenFilesTest, AMergeThatIsThereTwiceIsRefused) {
+  write_gpt2();
+  write_file_atomic(place_ / "merges.txt", "#version: 0.2\na b\na b\n");
+  EXPECT_THAT(complaint(), HasSubstr("line 3 of the merges beside it is line 2 again, 'a b'"));
+}
+
 TEST_F(TokenFilesTest, ASentencePieceModelTakesNoTokens) {
   write_pieces({"<unk>", "<s>", "</s>", "a"});
   const auto with = [&](const Json& added) {

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <unordered_map>
 #include <utility>
 
 #include "gyre/core/error.h"
 #include "gyre/core/json_fields.h"
+#include "gyre/core/text.h"
 #include "gyre/core/utf8.h"
 #include "gyre/tokenizers/json/pattern.h"
 #include "gyre/tokenizers/json_parts.h"
@@ -82,6 +84,27 @@ Json bert_template(const Json& tokens) {
   return {{"type", "TemplateProcessing"}, {"single", single}, {"pair", pair}, {"special_tokens", special}};
 }
 
+// One merge per line. Of a merge that is there twice, transformers' GPT2TokenizerFast takes the first line and its
+// GPT2Tokenizer the last, which gives other tokens: it is refused.
+Json parse_merges(std::string_view text, const std::string& origin) {
+  check_text(text, origin + ": the merges beside it");
+  Json list = Json::array();
+  std::unordered_map<std::string_view, int64_t> lines;
+  int64_t number = 0;
+  for_each_line(text, [&](std::string_view line) {
+    ++number;
+    if (line.empty() || (list.empty() && line.starts_with("#version"))) return;
+    if (const auto [same, is_new] = lines.emplace(line, number); !is_new) {
+      throw InputError(
+          fmt::format("{}: line {} of the merges beside it is line {} again, '{}'; readers disagree on which counts: "
+                      "remove one of them (transformers' fast tokenizer takes the first)",
+                      origin, number, same->second, printable(line)));
+    }
+    list.push_back(std::string(line));
+  });
+  return list;
+}
+
 std::string serialized(const Json& json) {
   return json.dump() + "\n";
 }
@@ -92,17 +115,12 @@ std::string json_of_gpt2(std::string_view vocabulary, std::string_view merges, s
                          const std::string& origin) {
   const auto tokens = parse_json(vocabulary);
   if (!tokens || !tokens->is_object()) throw InputError(fmt::format("{}: is no JSON object of tokens", origin));
-  check_text(merges, origin + ": the merges beside it");
-  Json list = Json::array();
-  for_each_line(merges, [&](std::string_view line) {
-    if (!line.empty() && !(list.empty() && line.starts_with("#version"))) list.push_back(std::string(line));
-  });
   const Json byte_level = {{"type", "ByteLevel"},
                            {"add_prefix_space", flag_of(settings_of(config, origin), "add_prefix_space", false)},
                            {"trim_offsets", true},
                            {"use_regex", true}};
   return serialized(json_parts::document(special_tokens(*tokens, {"<|endoftext|>"}), nullptr, byte_level, byte_level,
-                                         json_parts::bpe(*tokens, list)));
+                                         json_parts::bpe(*tokens, parse_merges(merges, origin))));
 }
 
 std::string json_of_bert(std::string_view vocabulary, std::string_view config, const std::string& origin) {
