@@ -115,10 +115,11 @@ MetricsEnd MetricsLine::end() const {
 }
 
 double SessionClock::at(const MetricsLine& line) {
-  const double seconds = line.is("step") ? line.real("seconds").value_or(session_) : session_;
+  const bool has_time = line.is("step") || line.is("end");
+  const double seconds = has_time ? line.real("seconds").value_or(session_) : session_;
   // Older versions of gyre wrote no "resume" line, so a decrease of the seconds also begins a session.
   if (line.is("resume") || seconds < session_) before_ += std::exchange(session_, 0);
-  if (line.is("step")) session_ = seconds;
+  session_ = has_time ? seconds : session_;
   return before_ + session_;
 }
 

@@ -52,11 +52,13 @@ void for_each_metrics_line(std::string_view text, const std::string& origin, con
 // Whether a run that continues after `step` keeps the line.
 bool is_kept(const MetricsLine& line, int64_t step);
 
-// Seconds of training up to each line, summed over sessions: the file's "seconds" start at 0 in every session.
+// Seconds of training up to each line, summed over sessions: the file's "seconds" start at 0 in every session. They are
+// those of the last update or, from an "end" line on, those of the whole session.
 class SessionClock {
  public:
   // Call once per line, in file order.
   double at(const MetricsLine& line);
+  double earlier() const { return before_; }  // those of all sessions but the current one
 
  private:
   double before_ = 0, session_ = 0;  // total of earlier sessions; latest value of the current session

@@ -19,6 +19,7 @@ void update_maxima(std::vector<double>& maxima, const std::vector<std::optional<
 void CurveCollector::take(const MetricsLine& line) {
   rest_.end.reset();
   const double seconds = clock_.at(line);
+  totals_.take(line);
   if (line.is("end")) {
     rest_.end = line.end();
   } else if (line.is("resume")) {
@@ -50,6 +51,7 @@ void CurveCollector::add_points(const MetricsLine& line, std::span<RunCurve> cur
 
 RunCurves CurveCollector::curves(size_t max_points) const {
   RunCurves run = rest_;
+  run.totals = totals_.totals();
   const auto add = [&](const RunCurve& curve) {
     if (curve.points.empty()) return;
     run.curves.push_back({curve.name, thinned(curve.points, max_points, &CurvePoint::value)});

@@ -14,6 +14,7 @@
 #include "gyre/report/metrics.h"
 #include "gyre/report/metrics_follower.h"
 #include "gyre/report/metrics_reader.h"
+#include "gyre/report/run_totals.h"
 
 namespace gyre {
 
@@ -28,9 +29,10 @@ struct RunCurve {
   std::vector<CurvePoint> points;
 };
 struct RunCurves {
-  std::vector<RunCurve> curves;  // only curves with at least one point
-  int64_t steps = 0;             // number of updates recorded
-  std::optional<MetricsEnd> end;
+  std::vector<RunCurve> curves;                          // only curves with at least one point
+  int64_t steps = 0;                                     // number of updates recorded
+  std::optional<MetricsEnd> end;                         // of the last session
+  RunTotals totals;                                      // of all sessions
   std::map<int64_t, std::map<int64_t, int64_t>> delays;  // stage -> delay -> microbatches
   // [process]: peak bytes in the last session, of large tensors and of resident memory. Empty if not recorded.
   std::vector<double> peak_tensors, peak_resident;
@@ -48,6 +50,7 @@ class CurveCollector {
   void add_points(const MetricsLine& line, std::span<RunCurve> curves) const;
 
   SessionClock clock_;
+  TotalsCollector totals_;
   CurvePoint at_;  // the last update
   std::array<RunCurve, 4> step_curves_{{{"loss", {}}, {"lr", {}}, {"grad_norm", {}}, {"tokens_per_second", {}}}};
   std::array<RunCurve, 2> evaluation_curves_{{{"val_loss", {}}, {"ema_val_loss", {}}}};

@@ -12,6 +12,7 @@
 #include "gyre/config/schedule_options.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/core/json_text.h"
 #include "gyre/report/trace.h"
 #include "gyre/schedule/delay.h"
 #include "gyre/simulate/simulator.h"
@@ -57,13 +58,15 @@ Json histogram_json(const std::map<int64_t, int64_t>& histogram) {
 }
 
 Json end_json(const MetricsEnd& end) {
-  const auto optional = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
   return {{"status", end.status},
           {"tokens_per_second", end.tokens_per_second},
-          {"bubble_fraction", optional(end.bubble_fraction)},
-          {"seconds", end.seconds},
-          {"skipped_updates", end.skipped_updates},
-          {"save_wait_seconds", end.save_wait_seconds}};
+          {"bubble_fraction", json_number(end.bubble_fraction)}};
+}
+
+Json totals_json(const RunTotals& totals) {
+  return {{"tokens_per_second", json_number(totals.tokens_per_second)},
+          {"bubble_fraction", json_number(totals.bubble_fraction)},
+          {"seconds", totals.seconds}};
 }
 
 Json memory_json(const WorkerMemory& memory) {
@@ -130,6 +133,7 @@ RunPart run_part(const fs::path& run, const std::string& name, RunCurves curves,
   part.page["curves"] = Json::array();
   for (const RunCurve& curve : curves.curves) part.page["curves"].push_back(curve_json(curve));
   if (curves.end) part.page["end"] = end_json(*curves.end);
+  part.page["totals"] = totals_json(curves.totals);
   if (!curves.peak_resident.empty()) {
     curves.peak_tensors.resize(curves.peak_resident.size());
     part.page["measured_memory"] = {{"tensors", curves.peak_tensors}, {"resident", curves.peak_resident}};

@@ -56,7 +56,15 @@ TopReader::TopReader(std::filesystem::path run)
 }
 
 TopFigures TopReader::read(double now) {
-  follower_.read([this] { metrics_ = {}; }, [this](const MetricsLine& line) { take(line, metrics_); });
+  const auto begin = [this] {
+    metrics_ = {};
+    totals_ = {};
+  };
+  follower_.read(begin, [this](const MetricsLine& line) {
+    take(line, metrics_);
+    totals_.take(line);
+  });
+  metrics_.totals = totals_.totals();
   TopFigures figures;
   figures.name = run_.string();
   figures.now = now;

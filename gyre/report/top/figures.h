@@ -11,6 +11,7 @@
 #include "gyre/report/live.h"
 #include "gyre/report/metrics.h"
 #include "gyre/report/metrics_follower.h"
+#include "gyre/report/run_totals.h"
 
 namespace gyre {
 
@@ -22,6 +23,7 @@ struct TopMetrics {
   std::vector<std::optional<double>> delays;         // [stage], between the last two drains
   std::vector<std::optional<double>> peak_resident;  // [process], bytes
   std::optional<MetricsEnd> end;                     // if the last session recorded its end
+  RunTotals totals;                                  // of all sessions
 };
 
 struct TopFigures {
@@ -48,6 +50,7 @@ class TopReader {
   std::filesystem::path run_;
   MetricsFollower follower_;
   TopMetrics metrics_;
+  TotalsCollector totals_;
 };
 
 }  // namespace gyre

@@ -146,7 +146,10 @@ class Drawing {
     if (live() && figures_.running() && live()->seconds_left) {
       parts.push_back(fmt::format("ETA {}", human_duration(*live()->seconds_left)));
     }
-    if (live()) parts.push_back(fmt::format("{} so far", human_duration(live()->seconds)));
+    if (live()) {
+      const double seconds = figures_.metrics.totals.earlier_seconds + live()->seconds;
+      parts.push_back(fmt::format("{} so far", human_duration(seconds)));
+    }
     ScreenLine line = {{fitting(parts, "  ", width_), Look::Bold}};
     const int room = std::min(60, width_ - columns(line[0].text) - 2);
     if (live() && live()->updates > 0 && room >= 8) {
@@ -156,10 +159,10 @@ class Drawing {
     add(std::move(line));
   }
 
-  // Speed over the last updates while the run is going; over the whole session once it has ended.
+  // Speed over the last updates while the run is going; over the whole run once it has ended.
   std::optional<double> tokens_per_second() const {
     const TopMetrics& metrics = figures_.metrics;
-    if (!figures_.running() && metrics.end && metrics.end->tokens_per_second > 0) return metrics.end->tokens_per_second;
+    if (!figures_.running() && metrics.end && metrics.totals.tokens_per_second) return metrics.totals.tokens_per_second;
     if (live() && live()->tokens_per_second) return live()->tokens_per_second;
     const bool known = !figures_.running() && metrics.last && std::isfinite(metrics.last->tokens_per_second);
     return known ? std::optional(metrics.last->tokens_per_second) : std::nullopt;

@@ -302,6 +302,24 @@ class ReportPage(InBrowser):
         self.assertIn(mebibytes, self.ask("document.querySelector('#memory').textContent"))
         self.assertRegex(self.ask("document.querySelector('#memory').textContent"), r"measured over predicted: [0-9.]+")
 
+    def test_a_resumed_run_has_the_figures_of_all_its_sessions(self):
+        shutil.copytree(self.work / "first", self.work / "resumed")
+        self.gyre("train", "--resume", "resumed", "--set", "run.updates=42")
+        self.gyre("report", "resumed", "--out", "resumed.html")
+        self.open("resumed.html")
+        lines = [json.loads(line) for line in (self.work / "resumed" / "metrics.jsonl").read_text().splitlines()]
+        segments = [line for line in lines if line["event"] == "segment"]
+        trained = sum(segment["seconds"] for segment in segments)
+        waited = sum(segment["seconds"] * sum(segment["bubbles"]) / 3 for segment in segments)
+        first, last = [line["seconds"] for line in lines if line["event"] == "step" and line["step"] == 40][0], lines[-1]
+        row = self.ask("""Object.fromEntries([...document.querySelectorAll('#overview th')].map((head, i) =>
+            [head.textContent, document.querySelectorAll('#overview td')[i].textContent]))""")
+        self.assertEqual(row["tokens/s"], self.ask("short(arguments[0])", last["tokens"] / trained))
+        self.assertEqual(row["waiting"], self.ask("percent(arguments[0])", waited / trained))
+        self.assertEqual(row["trained for"], self.ask("seconds(arguments[0])", first + last["seconds"]))
+        times = self.ask("[...document.querySelectorAll('#times td')].map(cell => cell.textContent)")
+        self.assertEqual(times[2], self.ask("short(arguments[0])", last["tokens_per_second"]), "compared with its own costs")
+
     def test_numbers_are_short_whatever_their_size(self):
         self.open()
         for value, text in [(9.63e16, "9.63e16"), (1e300, "1e300"), (-2.5e12, "-2.5e12"), (999.9e9, "999.9G"), (1.2345e9, "1.234G"), (12345, "12.35k"),

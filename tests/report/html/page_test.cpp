@@ -53,6 +53,27 @@ TEST(ReportPage, HasTheRunsUnderNamesThatTellThemApart) {
   EXPECT_EQ(data_of(make_report({{directory / "a/run", directory / "a/run"}, "9"}).html)["runs"][1]["name"], "run (2)");
 }
 
+TEST(ReportPage, ARunThatWentOnHasTheFiguresOfAllItsSessions) {
+  const testing_support::TemporaryDirectory directory;
+  make_run(directory / "run", std::string(kStep) +
+                                  R"({"event":"segment","step":1,"seconds":2,"bubbles":[0.5]})"
+                                  "\n"
+                                  R"({"event":"resume","step":1,"changed":{}})"
+                                  "\n"
+                                  R"({"event":"step","step":2,"loss":2,"tokens":18,"seconds":3})"
+                                  "\n"
+                                  R"({"event":"segment","step":2,"seconds":4,"bubbles":[0.875]})"
+                                  "\n"
+                                  R"({"event":"end","status":"finished","step":2,"tokens_per_second":2.25,)"
+                                  R"("bubble_fraction":0.875,"seconds":5})"
+                                  "\n");
+  const auto run = data_of(make_report({{directory / "run"}, "9"}).html)["runs"][0];
+  EXPECT_EQ(run["totals"], (nlohmann::json{{"seconds", 6}, {"tokens_per_second", 3}, {"bubble_fraction", 0.75}}));
+  EXPECT_EQ(run["end"],
+            (nlohmann::json{{"status", "finished"}, {"tokens_per_second", 2.25}, {"bubble_fraction", 0.875}}))
+      << "those of the last session";
+}
+
 TEST(ReportPage, NothingOfARunBecomesMarkupAndNothingIsAskedOfTheNetwork) {
   const testing_support::TemporaryDirectory directory;
   const fs::path run = directory / "<img src=x onerror=alert(1)> <!-- <script>";

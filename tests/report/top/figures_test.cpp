@@ -74,6 +74,13 @@ TEST_F(TopFiguresTest, MetricsAreReadAsTheyGrowAndAnewWhenTheyAreReplaced) {
   EXPECT_EQ(figures.metrics.losses[1].first, 2);
   EXPECT_FALSE(figures.metrics.end);
   EXPECT_EQ(figures.metrics.val_loss, 3.5);
+
+  write_file_atomic(root / "metrics.jsonl",
+                    "{\"event\":\"step\",\"step\":1,\"loss\":4,\"tokens\":64,\"seconds\":9}\n"
+                    "{\"event\":\"segment\",\"step\":1,\"seconds\":8}\n{\"event\":\"resume\",\"step\":1}\n");
+  figures = reader.read(0);
+  EXPECT_EQ(figures.metrics.totals.earlier_seconds, 9);
+  EXPECT_EQ(figures.metrics.totals.tokens_per_second, 8);
 }
 
 }  // namespace

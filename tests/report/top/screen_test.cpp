@@ -147,10 +147,11 @@ TEST(Screen, SaysWhatIsNotRunning) {
   EXPECT_THAT(plain_text(draw_screen(figures, {})), AllOf(HasSubstr("no live.json"), HasSubstr("loss 3.2500")));
 }
 
-TEST(Screen, ASessionThatHasEndedHasItsOwnTokensPerSecond) {
+TEST(Screen, ARunThatHasEndedHasTheTokensPerSecondOfAllItsSessions) {
   TopFigures figures = training(4);
   figures.metrics.last.emplace().tokens_per_second = 17000;
-  figures.metrics.end.emplace().tokens_per_second = 12000;
+  figures.metrics.end.emplace().tokens_per_second = 4000;  // of its last session
+  figures.metrics.totals.tokens_per_second = 12000;
   EXPECT_THAT(plain_text(draw_screen(figures, {})), HasSubstr("16.0k tokens/s"));  // another session trains
   figures.live->state = "finished";
   EXPECT_THAT(plain_text(draw_screen(figures, {})), HasSubstr("12.0k tokens/s"));
@@ -158,6 +159,12 @@ TEST(Screen, ASessionThatHasEndedHasItsOwnTokensPerSecond) {
   EXPECT_THAT(plain_text(draw_screen(figures, {})), HasSubstr("12.0k tokens/s"));
   figures.metrics.end.reset();  // it was killed
   EXPECT_THAT(plain_text(draw_screen(figures, {})), HasSubstr("17.0k tokens/s"));
+}
+
+TEST(Screen, TheTimeIsThatOfAllSessions) {
+  TopFigures figures = training(4);
+  figures.metrics.totals.earlier_seconds = 3600;
+  EXPECT_THAT(plain_text(draw_screen(figures, {})), HasSubstr("1:02:02 so far"));
 }
 
 TEST(Screen, ACurveGoesFromItsHighestToItsLowest) {
