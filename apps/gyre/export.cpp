@@ -10,6 +10,7 @@
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
 #include "gyre/exchange/export_model.h"
+#include "interrupts.h"
 #include "number_flag.h"
 #include "output.h"
 #include "trained_model_flags.h"
@@ -31,12 +32,15 @@ void run(const Flags& flags) {
     throw InputError(
         fmt::format("--shard-size {} is not a size; give for example 500MB, 5GB or 2GiB", printable(flags.shard_size)));
   }
-  const ExportResult result = export_model({.run = flags.model.run,
-                                            .out = flags.out,
-                                            .step = flags.model.step(),
-                                            .weights = flags.model.weights(),
-                                            .dtype = flags.dtype,
-                                            .shard_bytes = *shard_bytes});
+  const ExportResult result = make_unless_stopped([&](const std::stop_token& stop) {
+    return export_model({.run = flags.model.run,
+                         .out = flags.out,
+                         .step = flags.model.step(),
+                         .weights = flags.model.weights(),
+                         .dtype = flags.dtype,
+                         .shard_bytes = *shard_bytes,
+                         .stop = stop});
+  });
   if (flags.json) {
     const nlohmann::ordered_json json = {{"out", flags.out},      {"model_type", result.model_type},
                                          {"step", result.step},   {"parameters", result.parameters},

@@ -12,6 +12,7 @@
 #include "command.h"
 #include "gyre/core/text.h"
 #include "gyre/exchange/import_model.h"
+#include "interrupts.h"
 #include "number_flag.h"
 #include "output.h"
 
@@ -51,7 +52,9 @@ void add_tokenizer(const ImportedTokenizer& tokenizer, nlohmann::ordered_json& j
 }
 
 void run(const Flags& flags) {
-  const ImportResult result = import_model({.from = flags.from, .out = flags.out, .context = flags.context});
+  const ImportResult result = make_unless_stopped([&](const std::stop_token& stop) {
+    return import_model({.from = flags.from, .out = flags.out, .context = flags.context, .stop = stop});
+  });
   if (flags.json) {
     nlohmann::ordered_json json = {{"run", flags.out},
                                    {"model_type", result.model_type},

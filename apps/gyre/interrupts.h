@@ -10,6 +10,10 @@
 #include <map>
 #include <stop_token>
 #include <thread>
+#include <utility>
+
+#include "gyre/core/error.h"
+#include "gyre/core/stopped.h"
 
 namespace gyre::app {
 
@@ -59,5 +63,16 @@ class Interrupts {
   std::atomic<bool> ending_ = false;
   std::jthread watcher_, stopper_;
 };
+
+// Calls make(stop token), which throws Stopped when a signal asks for the end; the exit code is then the signal's.
+template <typename Make>
+auto make_unless_stopped(Make&& make) {
+  const Interrupts interrupts;
+  try {
+    return std::forward<Make>(make)(interrupts.stop());
+  } catch (const Stopped& stopped) {
+    throw Error(stopped.what(), interrupts.exit_code());
+  }
+}
 
 }  // namespace gyre::app

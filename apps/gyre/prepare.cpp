@@ -41,19 +41,12 @@ std::string unescaped(const std::string& text) {
 void run(Flags& flags) {
   flags.options.out = flags.out;
   flags.options.separator = unescaped(flags.separator);
-  const Interrupts interrupts;
-  flags.options.stop = interrupts.stop();
-  const PrepareResult result = [&] {
+  const PrepareResult result = make_unless_stopped([&](const std::stop_token& stop) {
     ByteProgress progress(stderr, isatty(STDERR_FILENO) != 0);
     flags.options.progress = [&](const PrepareProgress& now) { progress.at(now.doing, now.done, now.total); };
-    try {
-      return prepare(flags.options);
-    } catch (const RunError& error) {
-      if (interrupts.exit_code() == 0) throw;
-      print_error(error.what());
-      throw CLI::RuntimeError(interrupts.exit_code());
-    }
-  }();
+    flags.options.stop = stop;
+    return prepare(flags.options);
+  });
   if (flags.json) {
     const nlohmann::ordered_json json = {{"out", flags.out},
                                          {"tokenizer", flags.options.tokenizer},

@@ -95,13 +95,14 @@ std::optional<int64_t> step_before(const fs::path& checkpoints, int64_t step) {
 }  // namespace
 
 std::vector<WrittenShard> write_shards(const fs::path& directory, const NamedTensors& weights,
-                                       const NamedTensors& optimizer, const ShardNumbers& numbers, FileSystem& files) {
+                                       const NamedTensors& optimizer, const ShardNumbers& numbers, FileSystem& files,
+                                       const std::stop_token& stop) {
   std::vector<WrittenShard> written;
   const auto write = [&](Part part, const NamedTensors& tensors, ShardNumber number) {
     WrittenShard& shard = written.emplace_back();
     shard.part = part;
     shard.name = shard_name(part, number);
-    shard.file = write_safetensors(directory / shard.name, tensors, files);
+    shard.file = write_safetensors(directory / shard.name, tensors, files, stop);
     for (const auto& [name, tensor] : tensors) {
       shard.tensors.push_back(name);
       shard.tensor_bytes += tensor.nbytes();

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -42,10 +43,10 @@ struct ShardNumbers {
 };
 
 // Writes one process's files of a checkpoint into the directory where it is built. The files are durable when this
-// returns. Throws RunError.
+// returns. Throws RunError, and Stopped (core/stopped.h) between two tensors.
 std::vector<WrittenShard> write_shards(const std::filesystem::path& directory, const NamedTensors& weights,
                                        const NamedTensors& optimizer, const ShardNumbers& numbers,
-                                       FileSystem& files = system_files());
+                                       FileSystem& files = system_files(), const std::stop_token& stop = {});
 
 // A checkpoint that is being built, in a directory with a temporary name. Unless it is committed nothing of it stays,
 // and earlier checkpoints are unchanged.

@@ -9,6 +9,7 @@
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/core/stopped.h"
 #include "gyre/core/text.h"
 #include "gyre/tensors/shape.h"
 
@@ -96,11 +97,15 @@ WrittenFile SafetensorsWriter::close() {
   return {writer_.bytes_written(), checksum_.hex()};
 }
 
-WrittenFile write_safetensors(const std::filesystem::path& path, const NamedTensors& tensors, FileSystem& files) {
+WrittenFile write_safetensors(const std::filesystem::path& path, const NamedTensors& tensors, FileSystem& files,
+                              const std::stop_token& stop) {
   std::map<std::string, SafetensorsWriter::Declared> declared;
   for (const auto& [name, tensor] : tensors) declared[name] = {tensor.sizes().vec(), tensor.scalar_type()};
   SafetensorsWriter writer(path, declared, {}, files);
-  for (const auto& [name, tensor] : tensors) writer.write(tensor);
+  for (const auto& [name, tensor] : tensors) {
+    throw_if_stopped(stop);
+    writer.write(tensor);
+  }
   return writer.close();
 }
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -55,9 +56,9 @@ class SafetensorsWriter {
   Checksum checksum_;
 };
 
-// Writes a whole file. Throws RunError if it cannot be written.
+// Writes a whole file. Throws RunError if it cannot be written, and Stopped (core/stopped.h) between two tensors.
 WrittenFile write_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
-                              FileSystem& files = system_files());
+                              FileSystem& files = system_files(), const std::stop_token& stop = {});
 // Selects the tensors to read, by name. Null: all.
 using WantedTensors = std::function<bool(const std::string& name)>;
 

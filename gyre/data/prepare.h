@@ -60,7 +60,7 @@ struct PrepareResult {
 // does. Everything is built in "<out>.preparing", which is renamed to `out` when complete, so that `out` is always
 // whole, old or new. Memory use does not grow with the texts: bpe trains on a sample spread over them. Throws
 // InputError for texts that cannot be read, are empty, or are not UTF-8 or JSON; for options out of range; and if `out`
-// has prepared text (without `overwrite`) or other files. Throws RunError when stopped.
+// has prepared text (without `overwrite`) or other files. Throws Stopped (core/stopped.h).
 PrepareResult prepare(const PrepareOptions& options);
 
 }  // namespace gyre

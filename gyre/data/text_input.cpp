@@ -13,15 +13,9 @@
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/core/stopped.h"
 
 namespace gyre {
-namespace {
-
-void throw_if_stopped(const std::stop_token& stop) {
-  if (stop.stop_requested()) throw RunError("stopped; nothing was kept");
-}
-
-}  // namespace
 
 TextInput::TextInput(const std::string& path, TextLayout layout, const Source& source, const std::stop_token& stop)
     : layout_(std::move(layout)), files_(source.files), stop_(stop) {

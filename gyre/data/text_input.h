@@ -34,7 +34,7 @@ class TextInput {
   // The size of the file; 0 if unknown.
   int64_t bytes() const { return bytes_; }
   // Reads the text from its beginning and visits its chunks; `taken`: bytes of the file read so far. Throws InputError
-  // for text that cannot be read, RunError when stopped.
+  // for text that cannot be read, Stopped when stopped.
   void read(const std::function<void(TextChunk, int64_t taken)>& visit) const;
 
  private:

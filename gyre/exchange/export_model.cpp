@@ -14,6 +14,7 @@
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/core/memory_limit.h"
+#include "gyre/core/stopped.h"
 #include "gyre/core/text.h"
 #include "gyre/data/dataset.h"
 #include "gyre/data/hugging_face_tokenizer.h"
@@ -129,7 +130,7 @@ at::Tensor value_of(const Counterpart& tensor, const NamedTensors& weights, cons
 }
 
 void write_tensors(const fs::path& directory, const std::vector<TensorGroup>& groups, const NamedTensors& weights,
-                   const Types& types, FileSystem& files) {
+                   const Types& types, FileSystem& files, const std::stop_token& stop) {
   ShardIndex index;
   for (size_t number = 0; number < groups.size(); ++number) {
     const std::string name = shard_name(Part::Model, {static_cast<int>(number) + 1, static_cast<int>(groups.size())});
@@ -142,6 +143,7 @@ void write_tensors(const fs::path& directory, const std::vector<TensorGroup>& gr
     // Some readers refuse a file without this entry.
     SafetensorsWriter writer(directory / name, declared, {{"format", "pt"}}, files);
     for (const Counterpart* tensor : groups[number]) {
+      throw_if_stopped(stop);
       writer.write(value_of(*tensor, weights, types.of(tensor->theirs)));
     }
     writer.close();
@@ -258,11 +260,15 @@ ExportResult export_model(const ExportOptions& options) {
     throw InputError(fmt::format("{}: is among the checkpoints of a run; choose another --out", options.out.string()));
   }
   NewDirectory out(options.out, ".exporting", files);
+  const auto wanted = [&](const std::string&) {  // every tensor, as long as they are wanted at all
+    throw_if_stopped(options.stop);
+    return true;
+  };
   auto [step, weights] = read_chosen(run, options.step, chosen, [&](int64_t there) {
     const CheckpointReader checkpoint(run.checkpoints(), there);
     check_model_identity(checkpoint.record().model, config);
     const bool ema = options.weights == ModelWeights::Ema;
-    return std::pair(there, ema ? read_averages(checkpoint) : checkpoint.read(Part::Model));
+    return std::pair(there, ema ? read_averages(checkpoint) : checkpoint.read(Part::Model, wanted));
   });
   const Types types(options.dtype, run, step);
   const std::vector<OwnTensor> own = own_tensors(config.model);
@@ -277,7 +283,7 @@ ExportResult export_model(const ExportOptions& options) {
                  files);
   result.side_files = write_side_files(run, tokens, out.path(), files);
   move_special_tokens(out.path(), config.model, weights);
-  write_tensors(out.path(), groups, weights, types, files);
+  write_tensors(out.path(), groups, weights, types, files, options.stop);
   out.complete();
   for (const OwnTensor& tensor : own) result.parameters += weights.at(tensor.name).numel();
   return result;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct ExportOptions {
   ModelWeights weights = ModelWeights::Trained;
   std::string dtype = "auto";  // fp32, bf16, fp16; auto: the imported types if no update was made since, else fp32
   int64_t shard_bytes = 5'000'000'000;  // at most, of tensors in one file, unless one tensor is larger
+  std::stop_token stop = {};            // a stopped call removes what it wrote
   FileSystem* files = &system_files();
 };
 std::vector<std::string> export_dtypes();
@@ -32,7 +34,8 @@ struct ExportResult {
 };
 
 // Holds the model in fp32. If anything goes wrong, nothing is left at `out`. Throws InputError if there is no run, no
-// checkpoint or no averages, for a weight beyond the type, and for a model that transformers has no class for.
+// checkpoint or no averages, for a weight beyond the type, and for a model that transformers has no class for; and
+// Stopped (core/stopped.h).
 ExportResult export_model(const ExportOptions& options);
 
 }  // namespace gyre

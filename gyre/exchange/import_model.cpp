@@ -15,6 +15,7 @@
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/core/memory_limit.h"
+#include "gyre/core/stopped.h"
 #include "gyre/core/text.h"
 #include "gyre/core/wrong_file.h"
 #include "gyre/data/dataset.h"
@@ -117,7 +118,7 @@ at::Tensor rows_of(NamedTensors& weights, const Counterpart& counterpart) {
 
 // Reads one file at a time. Copies are compared in a second pass, when the tensors that they are copies of are there.
 NamedTensors read_weights(const std::vector<TensorFile>& files, const MatchedTensors& matched,
-                          const std::vector<OwnTensor>& own) {
+                          const std::vector<OwnTensor>& own, const std::stop_token& stop) {
   NamedTensors weights;
   for (const OwnTensor& tensor : own) weights[tensor.name] = at::empty(tensor.shape, at::kFloat);
   for (const bool copies : {false, true}) {
@@ -131,6 +132,7 @@ NamedTensors read_weights(const std::vector<TensorFile>& files, const MatchedTen
       if (opened.tensors() != file.tensors) throw InputError(file.path.string() + ": was changed while it was read");
       for (const TensorEntry& tensor : file.tensors) {
         if (!is_due(tensor)) continue;
+        throw_if_stopped(stop);
         const Counterpart& counterpart = *matched.find(tensor.name);
         const at::Tensor theirs = opened.view(tensor);
         const at::Tensor value = counterpart.transposed ? theirs.t() : theirs;
@@ -218,13 +220,14 @@ Config run_config(const ModelSettings& settings, const std::string& dtype) {
 }
 
 // A run that has made no update yet.
-void write_run(const RunDirectory& run, const Config& config, const NamedTensors& weights, FileSystem& files) {
+void write_run(const RunDirectory& run, const Config& config, const NamedTensors& weights, FileSystem& files,
+               const std::stop_token& stop) {
   run.create(config);
   CheckpointUnderConstruction checkpoint(run.checkpoints(), 0, files);
   CheckpointRecord record;
   record.seed = static_cast<uint64_t>(config.run.seed);
   record.model = model_identity(config);
-  checkpoint.commit(record, write_shards(checkpoint.directory(), weights, {}, {}, files));
+  checkpoint.commit(record, write_shards(checkpoint.directory(), weights, {}, {}, files, stop));
 }
 
 // What the model came with, for its export.
@@ -273,9 +276,9 @@ ImportResult import_model(const ImportOptions& options) {
   const auto tokenizer = find_tokenizer(options.from, family, settings.vocabulary, result);
 
   NewDirectory out(options.out, ".importing", files);  // refuses a taken name before the weights are read
-  const NamedTensors weights = read_weights(tensor_files, matched, own);
+  const NamedTensors weights = read_weights(tensor_files, matched, own, options.stop);
   const RunDirectory run(out.path(), files);
-  write_run(run, config, weights, files);
+  write_run(run, config, weights, files, options.stop);
   write_origin(run, options.from, config_json, Provenance{matched.dtypes()}, files);
   Config next = config;
   next.run.init_from = fs::absolute(options.out).lexically_normal().string();

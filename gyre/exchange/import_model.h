@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct ImportOptions {
   std::filesystem::path out;
   // [model] context of the run's configuration. 0: the model's own, but at most kUsualContext of rotary positions.
   int64_t context = 0;
+  std::stop_token stop = {};  // a stopped call removes what it wrote
   FileSystem* files = &system_files();
 };
 inline constexpr int64_t kUsualContext = 2048;
@@ -46,7 +48,7 @@ struct ImportResult {
 // otherwise; train.toml, the same for a run that begins with these weights; what export gives back (hugging_face/); and
 // the tokenizer, if gyre reads it. Holds the model in fp32, and one file of tensors at a time. If anything goes wrong,
 // nothing is left at `out`. Throws InputError for what cannot be read, is of another architecture, or does not fit
-// together.
+// together, and Stopped (core/stopped.h).
 ImportResult import_model(const ImportOptions& options);
 
 }  // namespace gyre

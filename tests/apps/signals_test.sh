@@ -293,6 +293,27 @@ code_of $pid
 grep -q "stopped; nothing was kept" err.txt || fail "not told: $(cat err.txt)"
 [ ! -e endless-data ] && [ ! -e endless-data.preparing ] || fail "prepare left something"
 
+# So do a stopped import and a stopped export, here on a disk that does not answer at first.
+"$gyre" train run.toml --out exported --set run.updates=1 >/dev/null 2>&1
+"$gyre" export exported --out model >/dev/null
+for kind in "INT 130 import model" "TERM 143 export exported"; do
+  read -r signal expected command from <<<"$kind"
+  mkfifo disk
+  LD_PRELOAD=$faults GYRE_FAULT_SYNC=$work/disk "$gyre" $command $from --out made >out.txt 2>err.txt &
+  pid=$!
+  until compgen -G "made.*ing" >/dev/null; do kill -0 $pid 2>/dev/null || fail "$command ended: $(cat err.txt)"; read -rt 0.02 <> <(:) || true; done
+  kill -$signal $pid
+  until ! grep -qE '^S(ig|hd)Pnd:.*[1-9a-f]' /proc/$pid/status; do read -rt 0.02 <> <(:) || true; done  # it has been taken
+  read -rt 0.2 <> <(:) || true
+  exec 9<>disk
+  rm disk
+  code_of $pid
+  exec 9>&-
+  [ "$code" -eq "$expected" ] || fail "exit $code after SIG$signal to $command: $(cat err.txt)"
+  [ "$(cat err.txt)" = "gyre: stopped; nothing was kept" ] || fail "$command: not one line: $(cat err.txt)"
+  [ ! -s out.txt ] && ! compgen -G "made*" >/dev/null || fail "$command left something"
+done
+
 # Limits under which libraries would crash give one line.
 for limit in "-s 100" "-n 5"; do
   code=0

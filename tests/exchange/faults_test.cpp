@@ -1,14 +1,19 @@
-// Import and export whose n-th call to the file system fails: what they make is either complete or absent.
+// Import and export whose n-th call to the file system fails, or which are stopped there: what they make is either
+// complete or absent.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <functional>
+#include <stop_token>
+#include <system_error>
 
 #include "exchange/fixture.h"
 #include "gyre/checkpoint/checkpoint.h"
 #include "gyre/checkpoint/safetensors.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/core/stopped.h"
 #include "gyre/exchange/export_model.h"
 #include "gyre/exchange/import_model.h"
 #include "gyre/train/run_directory.h"
@@ -60,51 +65,96 @@ class ExchangeFaults : public testing::Test {
     }
   }
 
+  // `make` is asked to stop at its n-th call to the file system.
+  void stop(const fs::path& out, const std::function<void(FileSystem&, const std::stop_token&)>& make,
+            const std::function<void()>& check) {
+    const auto names = [&] {
+      std::error_code ignored;
+      return entries_of(out.parent_path(), ignored);
+    };
+    const auto without = names();
+    FaultyFiles sound;
+    make(sound, {});
+    int64_t stopped = 0;
+    for (int64_t at = 0; at < sound.calls(); ++at) {
+      fs::remove_all(out);
+      FaultyFiles files;
+      std::stop_source stop;
+      files.tell_at(at, [&] { stop.request_stop(); });
+      try {
+        make(files, stop.get_token());
+        check();  // it was all but ready
+      } catch (const Stopped&) {
+        ++stopped;
+        EXPECT_EQ(names(), without) << "call " << at;
+      }
+    }
+    EXPECT_GT(stopped, 5) << "also while tensors were written";
+    EXPECT_LT(stopped, sound.calls());
+  }
+
+  void import(FileSystem& files, const std::stop_token& stop = {}) {
+    import_model({.from = place_ / "model", .out = place_ / "run", .context = 0, .stop = stop, .files = &files});
+  }
+  void check_import() {
+    const RunDirectory run(place_ / "run");
+    EXPECT_EQ(run.load_config().model.width, 8);
+    EXPECT_EQ(load_checkpoint(run.checkpoints(), 0).weights.size(), 9U);
+    EXPECT_TRUE(fs::exists(run.hugging_face() / "vocab.json"));
+    EXPECT_TRUE(fs::exists(run.root() / "train.toml"));
+  }
+  // Of the imported run.
+  void export_again(FileSystem& files, const std::stop_token& stop = {}) {
+    ExportOptions options;
+    options.run = place_ / "run";
+    options.out = place_ / "again";
+    options.shard_bytes = 600;
+    options.stop = stop;
+    options.files = &files;
+    export_model(options);
+  }
+  void check_export() {
+    const fs::path out = place_ / "again";
+    const NamedTensors theirs = read_safetensors(place_ / "model" / "model.safetensors");
+    size_t found = 0;
+    for (const auto& entry : fs::directory_iterator(out)) {
+      if (entry.path().extension() != ".safetensors") continue;
+      for (const auto& [name, tensor] : read_safetensors(entry.path())) {
+        EXPECT_TRUE(theirs.at(name).equal(tensor)) << name;
+        ++found;
+      }
+    }
+    EXPECT_EQ(found, theirs.size());
+    EXPECT_TRUE(fs::exists(out / "model.safetensors.index.json"));
+    EXPECT_TRUE(fs::exists(out / "config.json"));
+    EXPECT_EQ(read_file(out / "vocab.json"), "{}");
+  }
+
   const testing_support::TemporaryDirectory place_;
 };
 
 TEST_F(ExchangeFaults, AnImportIsWholeOrNotThere) {
-  const fs::path out = place_ / "run";
   walk(
-      out,
-      [&](FileSystem& files) { import_model({.from = place_ / "model", .out = out, .context = 0, .files = &files}); },
-      [&] {
-        const RunDirectory run(out);
-        EXPECT_EQ(run.load_config().model.width, 8);
-        EXPECT_EQ(load_checkpoint(run.checkpoints(), 0).weights.size(), 9U);
-        EXPECT_TRUE(fs::exists(run.hugging_face() / "vocab.json"));
-        EXPECT_TRUE(fs::exists(out / "train.toml"));
-      });
+      place_ / "run", [&](FileSystem& files) { import(files); }, [&] { check_import(); });
 }
 
 TEST_F(ExchangeFaults, AnExportIsWholeOrNotThere) {
-  import_model({.from = place_ / "model", .out = place_ / "run"});
-  const fs::path out = place_ / "again";
+  import(system_files());
   walk(
-      out,
-      [&](FileSystem& files) {
-        ExportOptions options;
-        options.run = place_ / "run";
-        options.out = out;
-        options.shard_bytes = 600;
-        options.files = &files;
-        export_model(options);
-      },
-      [&] {
-        const NamedTensors theirs = read_safetensors(place_ / "model" / "model.safetensors");
-        size_t found = 0;
-        for (const auto& entry : fs::directory_iterator(out)) {
-          if (entry.path().extension() != ".safetensors") continue;
-          for (const auto& [name, tensor] : read_safetensors(entry.path())) {
-            EXPECT_TRUE(theirs.at(name).equal(tensor)) << name;
-            ++found;
-          }
-        }
-        EXPECT_EQ(found, theirs.size());
-        EXPECT_TRUE(fs::exists(out / "model.safetensors.index.json"));
-        EXPECT_TRUE(fs::exists(out / "config.json"));
-        EXPECT_EQ(read_file(out / "vocab.json"), "{}");
-      });
+      place_ / "again", [&](FileSystem& files) { export_again(files); }, [&] { check_export(); });
+}
+
+TEST_F(ExchangeFaults, AStoppedImportLeavesNothing) {
+  stop(
+      place_ / "run", [&](FileSystem& files, const std::stop_token& stop) { import(files, stop); },
+      [&] { check_import(); });
+}
+
+TEST_F(ExchangeFaults, AStoppedExportLeavesNothing) {
+  import(system_files());
+  stop(
+      place_ / "again", [&](FileSystem& files, const std::stop_token& stop) { export_again(files, stop); },
+      [&] { check_export(); });
 }
 
 }  // namespace

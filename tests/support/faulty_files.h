@@ -9,9 +9,11 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gyre/core/file_system.h"
@@ -40,6 +42,12 @@ class FaultyFiles final : public FileSystem {
   ~FaultyFiles() override {
     for (const auto& [descriptor, file] : open_) ::close(file.witness);
     for (const File& file : closed_) ::close(file.witness);
+  }
+
+  // Call number `at` works, and `tell` is called before it.
+  void tell_at(int64_t at, std::function<void()> tell) {
+    tell_at_ = at;
+    tell_ = std::move(tell);
   }
 
   int64_t calls() const {
@@ -180,6 +188,7 @@ class FaultyFiles final : public FileSystem {
   // Counts the call and returns whether it is performed. If not, errno is set.
   bool may_go_on(bool takes_room) {
     const int64_t number = calls_++;
+    if (number == tell_at_) tell_();
     if (dead_) return failed(EIO) == 0;
     if (number < at_) return true;
     if (fault_ == Fault::Error) return number > at_ || failed(EIO) == 0;
@@ -211,6 +220,8 @@ class FaultyFiles final : public FileSystem {
   mutable std::mutex mutex_;  // a run saves on another thread while it trains
   int64_t at_;
   Fault fault_;
+  int64_t tell_at_ = -1;
+  std::function<void()> tell_;
   int64_t calls_ = 0;
   bool dead_ = false;
   std::map<int, File> open_;
