@@ -31,9 +31,9 @@ refuses "give fewer microbatches" "$gyre" schedule --format grid --stages 512 --
 
 # Files that contain such sizes.
 printf 'gyre-schedule 1\nname x\nstages 1\npipelines 1\nworkers 1\nwindow 1\nshift 1\nkind training\nweights stash\nplacement 0\nowner 0\nworker 0: 0F30000000000 | 0F0 0B0 0U0\n' >far.txt
-refuses "leaves others out" "$gyre" simulate --schedule far.txt
+refuses "far.txt:12: 0F30000000000 on worker 0: 0F0 does the same" "$gyre" simulate --schedule far.txt
 printf '0F134217727,0B0\n' >far.csv
-refuses "134217728 microbatches need" "$gyre" simulate --schedule far.csv
+refuses "far.csv:1: 0F0 on worker 0: is missing from the period, which is for 134217728 microbatches" "$gyre" simulate --schedule far.csv
 for value in -1 1e300 '"x"'; do
   printf '{"format": "gyre-costs 1", "stages": [{"forward": %s, "backward": 1}]}' "$value" >costs.json
   refuses "costs.json: stages[0]: 'forward'" "$gyre" simulate --costs costs.json

@@ -13,7 +13,8 @@ pid=$!
 wait_for_step run 23 $pid
 for _ in $(seq 100); do
   "$gyre" top --once run >top.txt
-  ! grep -qE '^ +2 .*%' top.txt || break
+  # What a new segment has not yet seen is shown as -.
+  ! { grep -qE '^ +2 .*%' top.txt && grep -qE 'delay by stage +0:[0-9.]+' top.txt; } || break
   sleep 0.1
 done
 for words in '(training|evaluating|saving)$' 'update [0-9]+ of 100000' 'loss [0-9.]+' '^ +0 .*%' '^ +2 .*%' 'delay by stage +0:[0-9.]+' '^memory .*MiB'; do
