@@ -118,10 +118,12 @@ class Attempt {
     return {before_.claimed || is_gone(kNotClaimedMark), before_.begun || is_gone(kNotBegunMark)};
   }
 
-  // Whether all was done that the ranks were started for, so that another attempt has nothing to do.
-  bool done() const {
+  // Whether rank 0 failed by itself when all was done, as to print the result: another attempt could do no more. One
+  // that was killed then, or another rank that was, leaves the result to another attempt.
+  bool failed_when_done() const {
     std::error_code unknown;
-    return fs::exists(store_.path() / kDoneMark, unknown);
+    return cause_ != nullptr && cause_->rank == 0 && cause_->end->signal == 0 &&
+           fs::exists(store_.path() / kDoneMark, unknown);
   }
 
   // The launcher's exit code.
@@ -338,10 +340,9 @@ int launch_ranks(const LaunchOptions& options, SignalQueue& signals) {
     attempt.wait(signals);
     reached = attempt.reached();
     const int code = attempt.exit_code();
-    const bool could_restart = restart < options.max_restarts && is_worth_another(code) && !attempt.stopped();
-    const bool again = could_restart && !attempt.done();
+    const bool again =
+        restart < options.max_restarts && is_worth_another(code) && !attempt.stopped() && !attempt.failed_when_done();
     std::string complaint = attempt.complaint();
-    if (could_restart && !again && !complaint.empty()) complaint += "; all was done before, so there is no restart";
     if (again) {
       if (complaint.empty()) complaint = "the run failed";  // rank 0 has said why, and of whom
       complaint += fmt::format("; restart {} of {}", restart + 1, options.max_restarts);

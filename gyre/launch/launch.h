@@ -34,9 +34,9 @@ struct LaunchOptions {
 // SIGUSR1 is passed on to rank 0. Returns 0 if all ranks returned 0; otherwise the exit code of the first that failed
 // (1 counts only if no rank failed otherwise), or 1 if a signal ended it; after a signal to stop 130 (SIGINT) or 143.
 // When a rank has failed, all are started again, up to max_restarts times, unless that cannot help: bad input (2),
-// divergence (3), no room on a disk (4), a signal to stop, or a failure when all was done (kDoneMark), as to print the
-// result. Those that are started again are told if the run had begun (kNotBegunMark). Throws RunError if they cannot be
-// started, NoRoom if `temporary` has none for the notes by which they meet.
+// divergence (3), no room on a disk (4), a signal to stop, or a failure of rank 0 when all was done (kDoneMark), as to
+// print the result. Those that are started again are told if the run had begun (kNotBegunMark). Throws RunError if they
+// cannot be started, NoRoom if `temporary` has none for the notes by which they meet.
 int launch_ranks(const LaunchOptions& options, SignalQueue& signals);
 
 }  // namespace gyre

@@ -320,16 +320,17 @@ TEST_F(LaunchRanks, WhatAnotherAttemptCannotMendIsNotTriedAgain) {
   }
 }
 
-// As where rank 0 cannot print its result. A rank that fails then is named all the same.
+// As where rank 0 cannot print its result. If a rank is killed then, another attempt may print it.
 TEST_F(LaunchRanks, WhatIsDoneIsNotDoneAgain) {
   EXPECT_EQ(launch({fmt::format("gather,note:{},finish,watch,exit:1", file("notes")), "gather,exit:0"}, 3), 1);
   EXPECT_THAT(said_, IsEmpty());
-  EXPECT_EQ(
-      launch({fmt::format("gather,note:{},finish,watch,exit:0", file("notes")), fmt::format("gather,die:{}", SIGKILL)},
-             3),
-      1);
-  EXPECT_THAT(said_, ElementsAre("rank 1 was killed by SIGKILL; all was done before, so there is no restart"));
-  EXPECT_THAT(notes_in(file("notes")), SizeIs(2));
+  EXPECT_EQ(launch({fmt::format("gather,note:{},finish,watch,exit:0", file("notes")),
+                    fmt::format("gather,once:die:{}", SIGKILL)},
+                   3),
+            0);
+  EXPECT_THAT(said_, ElementsAre("rank 1 was killed by SIGKILL; restart 1 of 3"));
+  EXPECT_EQ(launch({fmt::format("gather,note:{},finish,once:die:{},exit:0", file("notes"), SIGKILL)}, 3), 0);
+  EXPECT_THAT(notes_in(file("notes")), SizeIs(5));
   EXPECT_THAT(left_in_temporary(), IsEmpty());
 }
 
