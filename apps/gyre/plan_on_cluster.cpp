@@ -62,9 +62,12 @@ std::string line_before(const Plan& plan, size_t i) {
 
 std::string describe_need(const PlanRow& row, double microbatches_per_second) {
   const auto bytes = static_cast<double>(row.message_bytes);
-  std::string text =
-      fmt::format("network: from stage to stage {} a microbatch, and as much back: {}/s each way in each replica\n",
-                  human_bytes(bytes), human_bytes(bytes * microbatches_per_second));
+  std::string text = "network: nothing from stage to stage, since one worker has them all\n";
+  if (bytes > 0) {
+    text =
+        fmt::format("network: from stage to stage {} a microbatch, and as much back: {}/s each way in each replica\n",
+                    human_bytes(bytes), human_bytes(bytes * microbatches_per_second));
+  }
   if (row.pipelines > 1) {
     text += fmt::format(
         "         and for every update up to {} of gradients and {} of weights for each copy of a stage\n",

@@ -45,6 +45,18 @@ int64_t max_of(const CostModel& costs, Bytes bytes) {
   return max;
 }
 
+// Of what goes from a stage to the next on another worker.
+int64_t largest_message(const Schedule& schedule, const CostModel& costs) {
+  int64_t bytes = 0;
+  for (int p = 0; p < schedule.pipelines; ++p) {
+    for (int stage = 0; stage + 1 < schedule.stages; ++stage) {
+      if (schedule.worker_of(p, stage) == schedule.worker_of(p, stage + 1)) continue;
+      bytes = std::max(bytes, costs.stage(stage).output_bytes);
+    }
+  }
+  return bytes;
+}
+
 PlanRow evaluate(const ScheduleOptions& options, const Schedule& schedule, const CostModel& costs, bool recompute,
                  const SteadyState& state) {
   PlanRow row;
@@ -57,7 +69,7 @@ PlanRow evaluate(const ScheduleOptions& options, const Schedule& schedule, const
   for (const WorkerMemory& memory : simulation.memory) row.peak_memory = std::max(row.peak_memory, memory.total());
   row.max_delay = simulation.max_delay;
   row.max_mismatch = reads_latest(schedule.weights) ? simulation.max_mismatch : 0;
-  row.message_bytes = max_of(costs, &StageCost::output_bytes);
+  row.message_bytes = largest_message(schedule, costs);
   row.gradient_bytes = max_of(costs, &StageCost::gradient_bytes);
   row.weight_bytes = max_of(costs, &StageCost::weight_bytes);
   return row;

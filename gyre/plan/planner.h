@@ -69,8 +69,8 @@ struct PlanRow {
   int64_t peak_memory = 0;  // of the worker that needs the most
   int64_t max_delay = 0;
   int64_t max_mismatch = 0;
-  // Largest values over all stages: the activation that a stage sends to the next for a microbatch (its gradient is as
-  // large); the gradient that a replica sends, and the weights that it receives, for every update.
+  // Largest values over all stages: the activation that a stage sends to the next, on another worker, for a microbatch
+  // (its gradient is as large); the gradient that a replica sends, and the weights that it receives, for every update.
   int64_t message_bytes = 0, gradient_bytes = 0, weight_bytes = 0;
 
   // Only on a cluster.

@@ -66,6 +66,18 @@ TEST(Plan, ReplicasMultiplyTheTokensOfEverySchedule) {
   }
 }
 
+// DualPipeV's and ZB-V's two stages are on one worker.
+TEST(Plan, OnlyWhatGoesToAnotherWorkerIsAMessage) {
+  PlanOptions options = four_workers();
+  for (const PlanRow& row : make_plan(profiles(8), options).rows) {
+    EXPECT_EQ(row.message_bytes, 10) << row.schedule.name;
+  }
+  options.workers = 1;
+  for (const PlanRow& row : make_plan(profiles(8), options).rows) {
+    EXPECT_EQ(row.message_bytes, 0) << row.schedule.name << ", " << row.schedule.stages;
+  }
+}
+
 TEST(Plan, RanksEveryScheduleByPredictedThroughput) {
   const Plan plan = make_plan(profiles(8), four_workers());
   std::set<std::string> names;
