@@ -32,7 +32,7 @@ class WithATorchFunction(torch.Tensor):
 class WithATorchDispatch(torch.Tensor):
     @classmethod
     def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
-        raise NotImplementedError
+        raise AssertionError(f"{function} of a parameter that was to be refused")
 
 
 class Types(unittest.TestCase):

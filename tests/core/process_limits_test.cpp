@@ -5,17 +5,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <thread>
 
 #include "gyre/core/descriptor.h"
 #include "gyre/core/error.h"
 #include "gyre/core/explain.h"
+#include "support/limited_child.h"
 #include "support/temporary_directory.h"
 
 namespace gyre {
@@ -80,31 +81,19 @@ TEST_F(WhyNotStarted, SaysAlsoWhatIsMissingWhereNothingIsLimited) {
   EXPECT_THAT(why_not_started(EAGAIN, root_), HasSubstr("the system has no memory (ulimit -v) or no numbers"));
 }
 
-// Root may have any number, so a child becomes somebody else.
 TEST_F(WhyNotStarted, NamesTheUsersLimit) {
-  constexpr int kCannotBecomeNobody = 77;
-  const auto child = [this] {
-    constexpr uid_t kNobody = 65534;
-    if (::getuid() == 0 && ::setuid(kNobody) != 0) ::_exit(kCannotBecomeNobody);
-    const struct rlimit limit = {1, 1};
-    ::setrlimit(RLIMIT_NPROC, &limit);
-    bool is_named = false;
+  const std::optional<bool> is_named = testing_support::where_nothing_starts([] {
     try {
       std::thread([] {}).join();
     } catch (const std::exception& error) {
       const std::string text = explain_exception(error);
-      is_named = is_refused_thread(error) && text.starts_with("a thread cannot be started: Resource temporarily") &&
-                 text.find("1 of this user (ulimit -u)") != std::string::npos;
+      return is_refused_thread(error) && text.starts_with("a thread cannot be started: Resource temporarily") &&
+             text.find("1 of this user (ulimit -u)") != std::string::npos;
     }
-    ::_exit(is_named ? 0 : 1);
-  };
-  const pid_t process = ::fork();
-  if (process == 0) child();
-  int status = 0;
-  ASSERT_EQ(::waitpid(process, &status, 0), process);
-  ASSERT_TRUE(WIFEXITED(status));
-  if (WEXITSTATUS(status) == kCannotBecomeNobody) GTEST_SKIP() << "this root cannot become another user";
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+    return false;
+  });
+  if (!is_named) GTEST_SKIP() << "this root cannot become another user";
+  EXPECT_TRUE(*is_named);
 }
 
 TEST(ProcessLimits, WhereNoMoreFilesMayBeOpenTheReasonSaysWhatToRaise) {

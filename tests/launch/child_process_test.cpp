@@ -6,16 +6,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
+#include <optional>
 #include <string>
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "support/limited_child.h"
 #include "support/temporary_directory.h"
 
 namespace gyre {
@@ -37,29 +38,18 @@ TEST(ChildProcess, HasTheEnvironmentOfThisOneAndItsOwn) {
                           Not(HasSubstr("GYRE_TEST_B=of the parent"))));
 }
 
-// Root may have any number of processes, so a child becomes somebody else.
 TEST(ChildProcess, NamesTheLimitThatKeepsItFromStarting) {
-  constexpr int kCannotBecomeNobody = 77;
-  const auto start = [] {
-    constexpr uid_t kNobody = 65534;
-    if (::getuid() == 0 && ::setuid(kNobody) != 0) ::_exit(kCannotBecomeNobody);
-    const rlimit limit{1, 1};
-    ::setrlimit(RLIMIT_NPROC, &limit);
+  const std::optional<bool> is_named = testing_support::where_nothing_starts([] {
     try {
       const ChildProcess child({{"/bin/true"}, {}});
     } catch (const RunError& error) {
       const std::string text = error.what();
-      ::_exit(text.starts_with("/bin/true cannot be started: ") && text.find("ulimit -u") != std::string::npos ? 0 : 1);
+      return text.starts_with("/bin/true cannot be started: ") && text.find("ulimit -u") != std::string::npos;
     }
-    ::_exit(2);
-  };
-  const pid_t process = ::fork();
-  if (process == 0) start();
-  int status = 0;
-  ASSERT_EQ(::waitpid(process, &status, 0), process);
-  ASSERT_TRUE(WIFEXITED(status));
-  if (WEXITSTATUS(status) == kCannotBecomeNobody) GTEST_SKIP() << "this root cannot become another user";
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+    return false;
+  });
+  if (!is_named) GTEST_SKIP() << "this root cannot become another user";
+  EXPECT_TRUE(*is_named);
 }
 
 TEST(ChildProcess, ReadsNothing) {
