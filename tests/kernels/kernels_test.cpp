@@ -8,12 +8,14 @@
 
 #include "gyre/kernels/activation.h"
 #include "gyre/kernels/attention.h"
+#include "gyre/kernels/attention_of_one.h"
 #include "gyre/kernels/attention_softmax.h"
 #include "gyre/kernels/cpu_math.h"
 #include "gyre/kernels/cross_entropy.h"
 #include "gyre/kernels/dropout.h"
 #include "gyre/kernels/embedding.h"
 #include "gyre/kernels/layer_norm.h"
+#include "gyre/kernels/linear.h"
 #include "gyre/kernels/rms_norm.h"
 
 namespace gyre {
@@ -217,6 +219,35 @@ TEST(Attention, ByBlocksIsThatOfTheWhole) {
         EXPECT_LT(relative_error(rounded.query, of_query(ds.bmm(k))), 4e-2);
         EXPECT_LT(relative_error(rounded.key, shared(ds.transpose(1, 2).bmm(q))), 4e-2);
         EXPECT_LT(relative_error(rounded.value, shared(p.transpose(1, 2).bmm(g))), 4e-2);
+      }
+    }
+  }
+}
+
+// A text of 1 to 300 tokens, one after the other, with a cache of 290 positions and then of 300: heads that share keys
+// or not, and of several sizes. What is beyond the text has no effect.
+TEST(Attention, OfOneIsTheLastRowOfAll) {
+  at::manual_seed(5);
+  for (const auto& [query_heads, key_value_heads, size] : {std::array{3, 3, 8}, {6, 2, 20}, {4, 1, 64}}) {
+    for (const auto type : {at::kFloat, at::kBFloat16}) {
+      const at::Tensor qkv = at::randn({2, 300, (query_heads + 2 * key_value_heads) * size}).to(type) * 2;
+      const HeadTensors all = split_heads(qkv, {query_heads, key_value_heads});
+      for (const int64_t seen : {1, 2, 31, 127, 128, 129, 200, 256, 290, 300}) {
+        const HeadTensors text = {all.query.narrow(2, 0, seen), all.key.narrow(2, 0, seen),
+                                  all.value.narrow(2, 0, seen)};
+        const at::Tensor expected = attention(text, /*causal=*/true).output.narrow(1, seen - 1, 1);
+        const int64_t capacity = std::max<int64_t>(seen, 290);
+        const at::Tensor keys = all.key.narrow(2, 0, capacity).clone(at::MemoryFormat::Contiguous),
+                         values = all.value.narrow(2, 0, capacity).clone(at::MemoryFormat::Contiguous);
+        keys.narrow(2, seen, capacity - seen).fill_(NAN);
+        values.narrow(2, seen, capacity - seen).fill_(NAN);
+        const at::Tensor one = attention_of_one({all.query.narrow(2, seen - 1, 1), keys, values}, seen);
+        ASSERT_EQ(one.sizes(), expected.sizes());
+        if (type == at::kBFloat16 && has_fast_bf16_products()) {
+          EXPECT_TRUE(one.equal(expected)) << seen << " positions of size " << size;
+        } else {
+          EXPECT_LT(relative_error(one, expected), type == at::kFloat ? 1e-5 : 2e-2);
+        }
       }
     }
   }

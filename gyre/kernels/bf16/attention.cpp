@@ -250,6 +250,38 @@ bool attention(const HeadTensors& inputs, bool causal, Attended& result) {
   return true;
 }
 
+bool attention_of_one(const HeadTensors& inputs, int64_t seen, at::Tensor& result) {
+  if (!serves(inputs)) return false;
+  const Shape shape(inputs);
+  // Whole blocks of keys, so that a text that grows by a token does not need a product of another shape, which oneDNN
+  // has to make first. The probabilities and values of the unused positions are zero.
+  const int64_t keys = std::min((seen + kBlockQueries - 1) / kBlockQueries * kBlockQueries, inputs.key.size(2));
+  const int64_t rows = shape.heads_per_group;
+  result = at::empty({inputs.query.size(0), 1, shape.heads() * shape.size}, inputs.query.options());
+  auto* const results = result.data_ptr<Bf16>();
+  cpu::parallel_for(shape.groups, [&](int64_t begin, int64_t end) {
+    std::vector<Bf16> scores(static_cast<size_t>(rows * keys));
+    std::vector<float> scratch(static_cast<size_t>(cpu::whole_lanes(seen)));
+    SoftmaxRow softmax;
+    DenseRows queries, key_rows, value_rows;
+    for (int64_t group = begin; group < end; ++group) {
+      const Head key = head_of(inputs.key, group), value = head_of(inputs.value, group);
+      for (int64_t unused = seen; unused < keys; ++unused) std::fill_n(value.from(unused).data, shape.size, Bf16{});
+      // The queries that share keys and values are the rows of one product.
+      const Head query{head_of(inputs.query, group * rows).data, inputs.query.stride(1)};
+      multiply(Kind::Forward, rows, shape.size, keys, queries.dense(query, rows, shape.size),
+               key_rows.dense(key, keys, shape.size), scores.data());
+      for (Bf16* row = scores.data(); row != scores.data() + rows * keys; row += keys) {
+        cpu::attention_softmax(row, scratch.data(), &softmax, 1, seen, attention_scale(shape.size), /*causal=*/false);
+        std::fill(row + seen, row + keys, Bf16{});
+      }
+      multiply(Kind::BackwardInput, rows, shape.size, keys, scores.data(), value_rows.dense(value, keys, shape.size),
+               results + group * rows * shape.size);
+    }
+  });
+  return true;
+}
+
 bool attention_backward(const at::Tensor& grad, const HeadTensors& inputs, const Attended& attended, bool causal,
                         at::Tensor& result) {
   if (!attended.softmax_rows.defined() || !serves(inputs) || !cpu::is_plain(grad, at::kBFloat16)) return false;

@@ -11,6 +11,8 @@ namespace gyre::bf16 {
 
 // As gyre::attention, into `result`. Returns false if not supported.
 bool attention(const HeadTensors& inputs, bool causal, Attended& result);
+// As gyre::attention_of_one, into `result`. Returns false if not supported.
+bool attention_of_one(const HeadTensors& inputs, int64_t seen, at::Tensor& result);
 // As gyre::attention_backward, into `result`. Returns false if not supported.
 bool attention_backward(const at::Tensor& grad, const HeadTensors& inputs, const Attended& attended, bool causal,
                         at::Tensor& result);

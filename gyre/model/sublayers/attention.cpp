@@ -88,7 +88,7 @@ at::Tensor Attention::attend_from(DecodingState& decoding, const HeadTensors& he
   keys.narrow(2, decoding.position, tokens).copy_(heads.key);
   values.narrow(2, decoding.position, tokens).copy_(heads.value);
   if (decoding.position == 0) return attention(heads, options_.causal).output;
-  return attention_of_one({heads.query, keys.narrow(2, 0, total), values.narrow(2, 0, total)});
+  return attention_of_one({heads.query, keys, values}, total);
 }
 
 at::Tensor Attention::backward_input(const WeightView& weights, const at::Tensor& grad, Kept& kept) const {
