@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "gyre/config/config.h"
+#include "gyre/kernels/linear.h"
 #include "gyre/tensors/host_memory.h"
 #include "gyre/train/memory.h"
 #include "train/lone_worker.h"
@@ -139,6 +140,7 @@ void run(const Case& test_case) {
 }  // namespace gyre::bench
 
 int main(int argc, char** argv) {
+  gyre::heed_limit_of_instructions();
   const std::vector<std::string> wanted(argv + 1, argv + argc);
   if (!wanted.empty() && wanted.front().find('=') != std::string::npos) {
     gyre::bench::run({"as given", wanted});

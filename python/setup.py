@@ -14,7 +14,7 @@ root = here / "cpp" if (here / "cpp").is_dir() else here.parent
 gyre = root / "gyre"
 # All sources of two rooms, and those files of lower rooms that they call.
 rooms = [gyre / "optim/parameter", gyre / "optim/settings"]
-sources = [gyre / "core/random.cpp", gyre / "core/bytes.cpp", gyre / "core/text.cpp", gyre / "tensors/device.cpp"]
+sources = [gyre / "core/random.cpp", gyre / "core/text.cpp", gyre / "tensors/device.cpp"]
 sources += [gyre / "tensors/matrix_block.cpp", gyre / "optim/rotating_optimizer.cpp"]
 # Without oneDNN: matrix products by PyTorch.
 sources += [gyre / "kernels/rows.cpp", gyre / "kernels/fused_product.cpp", gyre / "kernels/bf16/missing.cpp"]

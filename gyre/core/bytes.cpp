@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <exception>
 #include <limits>
+
+#include "gyre/core/text.h"
 
 namespace gyre {
 
@@ -26,13 +27,6 @@ std::optional<int64_t> parse_bytes(const std::string& text) {
     if (unit == name && bytes >= 1 && bytes < 9e18) return static_cast<int64_t>(bytes);
   }
   return std::nullopt;
-}
-
-std::string human_bytes(double bytes, int digits) {
-  constexpr std::array<const char*, 7> units = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  size_t unit = 0;
-  for (; bytes >= 1024 && unit + 1 < units.size(); ++unit) bytes /= 1024;
-  return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.{}f} {}", bytes, digits, units[unit]);
 }
 
 std::pair<std::string, std::string> distinct_bytes(double a, double b) {

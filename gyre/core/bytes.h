@@ -10,8 +10,6 @@ namespace gyre {
 
 // "8GiB", "500 MiB", "5GB", "4e9" (bytes). Empty if the text is not a size or is below 1 byte.
 std::optional<int64_t> parse_bytes(const std::string& text);
-// 1576, 2 -> "1.54 KiB".
-std::string human_bytes(double bytes, int digits);
 // Both with as many digits as it takes to tell them apart, for messages that compare them.
 std::pair<std::string, std::string> distinct_bytes(double a, double b);
 

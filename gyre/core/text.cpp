@@ -4,12 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cmath>
 #include <numeric>
 #include <utility>
-
-#include "gyre/core/bytes.h"
 
 namespace gyre {
 namespace {
@@ -65,8 +64,11 @@ std::string suggestion(std::string_view name, const std::vector<std::string>& ca
   return candidates.empty() ? "" : "; known: " + join(candidates, ", ");
 }
 
-std::string human_bytes(double bytes) {
-  return human_bytes(bytes, 1);
+std::string human_bytes(double bytes, int digits) {
+  constexpr std::array<const char*, 7> units = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  size_t unit = 0;
+  for (; bytes >= 1024 && unit + 1 < units.size(); ++unit) bytes /= 1024;
+  return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.{}f} {}", bytes, digits, units[unit]);
 }
 
 std::string human_duration(double seconds) {

@@ -14,8 +14,8 @@ namespace gyre {
 std::optional<std::string> nearest(std::string_view name, const std::vector<std::string>& candidates);
 // "; did you mean 'width'?" for the nearest candidate, or, when none is near, "; known: a, b".
 std::string suggestion(std::string_view name, const std::vector<std::string>& candidates);
-// 1536 -> "1.5 KiB".
-std::string human_bytes(double bytes);
+// 1536 -> "1.5 KiB"; 1576, 2 -> "1.54 KiB".
+std::string human_bytes(double bytes, int digits = 1);
 // 3725 -> "1:02:05"; 65 -> "1:05".
 std::string human_duration(double seconds);
 // 12345678 -> "12.3M".

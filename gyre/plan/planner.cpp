@@ -255,7 +255,7 @@ class Planner {
     return window == before ? window : 0;
   }
 
-  // The schedule's name, with those of its own options that differ from the ones asked for: "amdp, 3 pipelines".
+  // The schedule's name, with those of its own options that differ from the ones asked for: "amdp, pipelines = 3".
   std::string label(const ScheduleOptions& options) const {
     std::map<std::string, std::string> asked;
     options_.own.of_kind(options.name).each_option([&](const char* key, const auto& value, auto&&...) {
@@ -264,7 +264,7 @@ class Planner {
     std::string label = options.name;
     options.own.each_option([&](const char* key, const auto& value, auto&&...) {
       const std::string text = fmt::format("{}", value);
-      if (asked[key] != text) label += fmt::format(", {} {}", text, key);
+      if (asked[key] != text) label += fmt::format(", {} = {}", key, text);
     });
     return label;
   }

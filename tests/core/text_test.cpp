@@ -44,6 +44,7 @@ TEST(Text, SlipsOfTypingAreSeenThrough) {
 
 TEST(Text, Sizes) {
   EXPECT_EQ(human_bytes(1536), "1.5 KiB");
+  EXPECT_EQ(human_bytes(1576, 2), "1.54 KiB");
   EXPECT_EQ(human_count(12345678), "12.3M");
   EXPECT_EQ(human_count(4.05e11), "405.0B");
   EXPECT_EQ(human_count(1.5e13), "15.0T");
