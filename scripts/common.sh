@@ -19,6 +19,9 @@ takes() {
   [ "$most" = any ] || [ "$others" -le "$most" ] || refuse "too many arguments; see --help"
 }
 
+# The number of cores. Not OMP_NUM_THREADS, which nproc would print.
+cores() { env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc; }
+
 refuse() { echo "scripts/$(basename "$0"): $1" >&2; exit 2; }
 
 # absolute PATH: PATH from the caller's folder. Symbolic links stay, since a virtual environment's Python is one.
