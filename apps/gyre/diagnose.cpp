@@ -31,12 +31,14 @@ void run(const Flags& flags) {
     print("{}\n", to_json(d));
     return;
   }
-  if (flags.options.draws > 0) {
-    print("step {}: Hessian (1,1)-norm over {} rotatable weights {:.4g}, in {} {:.4g}, ratio {:.3f}\n", d.step,
-          d.parameters, d.hessian_norm, d.own_bases ? "the run's bases" : "bases of fresh gradients", d.rotated_norm,
-          d.rotated_norm / d.hessian_norm);
-  }
   const auto number = [](const std::optional<double>& value) { return value ? fmt::format("{:.3f}", *value) : "-"; };
+  if (flags.options.draws > 0) {
+    // The Hessian is 0 where no gradient depends on the weights, as with a vocabulary of one token.
+    const auto ratio = d.hessian_norm > 0 ? std::optional(d.rotated_norm / d.hessian_norm) : std::nullopt;
+    print("step {}: Hessian (1,1)-norm over {} rotatable weights {:.4g}, in {} {:.4g}, ratio {}\n", d.step,
+          d.parameters, d.hessian_norm, d.own_bases ? "the run's bases" : "bases of fresh gradients", d.rotated_norm,
+          number(ratio));
+  }
   bool is_still = false;
   print("{:>5} {:>6} {:>8} {:>12}\n", "stage", "delay", "cosine", "oscillation");
   for (size_t stage = 0; stage < d.stages.size(); ++stage) {
