@@ -5,6 +5,7 @@
 #include "command.h"
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
+#include "gyre/core/wrong_file.h"
 #include "gyre/report/trace.h"
 
 namespace gyre::app {
@@ -33,6 +34,10 @@ TrainPlace place_of(const TrainFlags& flags) {
     std::error_code none;
     const bool is_run = std::filesystem::is_directory(input, none);
     if (is_run && !flags.resume) {
+      if (!std::filesystem::exists(std::filesystem::path(input) / "config.toml", none)) {
+        throw InputError(
+            fmt::format("{}: is a directory without a run; give a CONFIG.toml{}", input, hint_of_import(input)));
+      }
       throw InputError(fmt::format("{}: is a directory; to continue the run in it: gyre train --resume {}", input,
                                    shell_word(input)));
     }

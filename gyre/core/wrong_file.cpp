@@ -20,4 +20,10 @@ void refuse_file(const fs::path& path, const std::string& meant, const std::stri
   throw InputError(fmt::format("{}: is a file; give {}{}", printable(path.string()), meant, likely));
 }
 
+std::string hint_of_import(const fs::path& directory) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(directory / "config.json", ignored)) return "";
+  return "; gyre import makes a run of the model of Hugging Face's transformers that is there";
+}
+
 }  // namespace gyre

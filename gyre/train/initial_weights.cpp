@@ -7,6 +7,7 @@
 #include "gyre/build/model_identity.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/core/wrong_file.h"
 #include "gyre/model/stage.h"
 
 namespace gyre {
@@ -66,8 +67,8 @@ InitialWeights::InitialWeights(const fs::path& init_from)
   }
   const auto newest = latest_checkpoint(run().checkpoints());
   if (!newest) {
-    throw InputError(fmt::format("[run] init_from: {} is neither a run with a checkpoint nor a checkpoint of a run",
-                                 init_from.string()));
+    throw InputError(fmt::format("[run] init_from: {} is neither a run with a checkpoint nor a checkpoint of a run{}",
+                                 init_from.string(), hint_of_import(root)));
   }
   step = *newest;
 }

@@ -19,8 +19,8 @@ std::filesystem::path RunDirectory::absolute_root() const {
 Config RunDirectory::load_config() const {
   refuse_file(root_, "the run's directory", config().filename());
   if (!has_run()) {
-    throw InputError(fmt::format("{}: no run is here (no config.toml); give the directory that gyre train --out made",
-                                 root_.string()));
+    throw InputError(fmt::format("{}: no run is here (no config.toml); give the directory that gyre train --out made{}",
+                                 root_.string(), hint_of_import(root_)));
   }
   return gyre::load_config(config(), {}, Tokens::Optional);
 }

@@ -93,7 +93,13 @@ refuses "symbolic links" "$gyre" train circle --out x
 refuses "nowhere/trace.json cannot be written: No such file" "$gyre" simulate --trace nowhere/trace.json
 refuses "tokens cannot be written: Is a directory" "$gyre" simulate --trace tokens
 refuses "nowhere/t.json cannot be written: No such file" "$gyre" train run.toml --out x --trace nowhere/t.json
-refuses "tokens: is a directory; to continue the run in it: gyre train --resume tokens" "$gyre" train tokens
+refuses "tokens: is a directory without a run; give a CONFIG.toml" "$gyre" train tokens
+mkdir begun published && cp run.toml begun/config.toml && echo '{}' >published/config.json
+refuses "begun: is a directory; to continue the run in it: gyre train --resume begun" "$gyre" train begun
+refuses "gyre import makes a run" "$gyre" train published
+refuses "gyre import makes a run" "$gyre" eval published
+refuses "gyre import makes a run" "$gyre" train run.toml --out x --set run.init_from=published
+rm -r begun published
 refuses "a run has one configuration" "$gyre" train run.toml other.toml
 refuses "is given twice" "$gyre" train --resume tokens --out text-run
 refuses "give a CONFIG.toml, or --resume RUN" "$gyre" train
