@@ -15,7 +15,7 @@ RankMap::RankMap(int workers, int world) : workers_(workers), world_(world) {
   if (world <= workers) return;
   throw InputError(
       fmt::format("{} processes were started, and the schedule has {}; start at most as many processes as there "
-                  "are workers",
+                  "are workers, or make more workers by [pipeline] stages or replicas",
                   world, counted(workers, "worker")));
 }
 

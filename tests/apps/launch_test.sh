@@ -65,7 +65,7 @@ kill -KILL "${ranks[1]}"
 code_of $pid
 [ "$code" -eq 2 ] && grep -q "launched-2: a run is here already" err.txt || fail "exit $code after a rank was killed at once: $(cat err.txt)"
 [ "$before" = "$(find launched-2 -type f ! -name .lock -exec sha256sum {} + | sort)" ] || fail "a restart has changed another run"
-ends 2 "4 processes were started, and the schedule has 3 workers" "$gyre" launch -n 4 -- train run.toml --out many
+ends 2 "the schedule has 3 workers; start at most as many processes as there are workers, or make more workers" "$gyre" launch -n 4 -- train run.toml --out many
 ends 3 "" "$gyre" launch -n 2 --max-restarts 3 -- train run.toml --out diverged --set optimizer.kind=adamw \
   --set optimizer.lr=1e5 --set optimizer.clip=0
 # On a full disk another attempt would only make the same updates once more. Only rank 0 has something to say.
