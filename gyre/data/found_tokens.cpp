@@ -140,6 +140,9 @@ FoundTokens find_tokens(const std::string& path) {
     if (!fs::exists(path, error) && error) {
       throw InputError(fmt::format("{}: cannot be read: {}", path, error.message()));
     }
+    if (path.find_first_of("*?[") != std::string::npos) {
+      throw InputError(fmt::format("{}: no file has a name that fits this pattern", path));
+    }
     throw InputError(
         fmt::format("{}: no prepared text is here (no meta.json), and no token files (.bin); make it with gyre prepare "
                     "TEXT --out {}",
