@@ -349,6 +349,7 @@ class Reader {
       using T = std::remove_cvref_t<decltype(field)>;
       is_string = std::is_same_v<T, std::string>;
       wanted = type_name<T>();
+      if constexpr (!std::is_arithmetic_v<T> && !std::is_same_v<T, std::string>) wanted += ", in brackets";
       // TOML has no larger numbers, so this is a fault of its syntax.
       if constexpr (std::is_arithmetic_v<T>) {
         if (is_too_large<T>(value)) wanted = allowed_numbers<T>(range);

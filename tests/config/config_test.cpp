@@ -209,6 +209,7 @@ TEST(Config, ErrorsSayWhereAndWhatInstead) {
               HasSubstr("file.toml:3: [model] width is \"3\"; give a whole number"));
   EXPECT_THAT(complaint("[model]\nwidth = 3.5\n"), HasSubstr("give a whole number"));
   EXPECT_THAT(complaint("[optimizer]\nbetas = [0.9, \"x\"]\n"), HasSubstr("give a list of numbers"));
+  EXPECT_THAT(complaint(kMinimal, {"optimizer.betas=0.9,0.95"}), HasSubstr("give a list of numbers, in brackets"));
   EXPECT_THAT(complaint("[run]\nprecision = \"fp8\"\n"), HasSubstr("give one of: fp32, bf16"));
   EXPECT_THAT(complaint("[run]\nupdates = 0\n"), HasSubstr("[run] updates is 0; give 1 to 10000000000"));
   EXPECT_THAT(complaint("[run\nupdates = 1\n"), HasSubstr("file.toml:1:"));
