@@ -46,8 +46,8 @@ Schedule load_schedule(const ScheduleOptions& options, bool check_sizes) {
   if (!is_schedule_file(options.name)) return make_schedule(options);
   Schedule schedule = read_schedule(options.name, options.tied);
   if (check_sizes && (schedule.stages != options.stages || schedule.window != options.window)) {
-    throw InputError(fmt::format("{}: has {} and a window of {}, not {} and {}", options.name,
-                                 counted(schedule.stages, "stage"), schedule.window, options.stages, options.window));
+    throw InputError(fmt::format("{}: has {} and a window of {}; set stages = {} and accumulate = {}", options.name,
+                                 counted(schedule.stages, "stage"), schedule.window, schedule.stages, schedule.window));
   }
   return replicated(std::move(schedule), options);
 }

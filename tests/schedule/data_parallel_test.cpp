@@ -237,7 +237,12 @@ TEST(Replicas, AFileIsOne) {
     EXPECT_EQ(all.window, 12);
     EXPECT_NO_THROW(validate(all));
   }
-  EXPECT_THROW(load_schedule({text, 2, 12, 3}, true), InputError) << "the window is that of one";
+  EXPECT_THAT(
+      [&] {
+        load_schedule({text, 2, 12, 3}, true);
+      },
+      ::testing::ThrowsMessage<InputError>(HasSubstr("set stages = 2 and accumulate = 4")))
+      << "the window is that of one";
 }
 
 // The memory of a tied weight is predicted for a file as for the builtin that it was printed from.
