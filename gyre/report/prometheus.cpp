@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "gyre/core/timing.h"
+#include "gyre/report/metrics_follower.h"
 
 namespace gyre {
 namespace {
@@ -24,9 +25,9 @@ std::string head(const char* metric, const char* help) {
 }  // namespace
 
 PrometheusFile::PrometheusFile(std::filesystem::path path, const std::string& run, int64_t updates,
-                               std::string_view metrics, FileSystem& files)
+                               const std::filesystem::path& metrics, FileSystem& files)
     : path_(std::move(path)), run_(label(run)), updates_(updates), files_(files) {
-  for_each_metrics_line(metrics, "metrics.jsonl", "put it right", [this](const MetricsLine& line) { take(line); });
+  MetricsFollower(metrics, "put it right").read([] {}, [this](const MetricsLine& line) { take(line); });
   running_ = true;
   write();
 }

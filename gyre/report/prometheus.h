@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <map>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "gyre/core/files.h"
@@ -17,10 +16,11 @@ namespace gyre {
 
 class PrometheusFile final : public MetricsListener {
  public:
-  // run: the label of all metrics. metrics: the lines of earlier sessions. Writes the file now and again with every
-  // line, each time replacing it atomically, so that nobody reads a partial file. Throws RunError.
-  PrometheusFile(std::filesystem::path path, const std::string& run, int64_t updates, std::string_view metrics,
-                 FileSystem& files = system_files());
+  // run: the label of all metrics. metrics: the file with the lines of earlier sessions, if there is one. Writes the
+  // file now and again with every line, each time replacing it atomically, so that nobody reads a partial file. Throws
+  // RunError.
+  PrometheusFile(std::filesystem::path path, const std::string& run, int64_t updates,
+                 const std::filesystem::path& metrics, FileSystem& files = system_files());
   void hear(const MetricsLine& line) override;
 
  private:

@@ -14,6 +14,7 @@
 #include "gyre/core/error.h"
 #include "gyre/core/host_name.h"
 #include "gyre/core/timing.h"
+#include "gyre/report/metrics_follower.h"
 
 namespace gyre {
 namespace {
@@ -79,17 +80,16 @@ std::string event_of(const MetricsLine& line, double wall_time) {
   return scalars.empty() ? "" : tensorboard_scalars(wall_time, line.step(), scalars);
 }
 
-std::string history_of(std::string_view metrics, double last_written) {
-  const auto each = [&](const std::function<void(const MetricsLine&)>& visit) {
-    for_each_metrics_line(metrics, "metrics.jsonl", "put it right", visit);
-  };
+void write_history(const fs::path& history, const fs::path& metrics, double last_written, FileSystem& files) {
   SessionClock whole, clock;
   double end = 0;
-  each([&](const MetricsLine& line) { end = whole.at(line); });
+  MetricsFollower(metrics, "put it right").read([] {}, [&](const MetricsLine& line) { end = whole.at(line); });
   const double begun = last_written - end;
-  std::string history = tensorboard_version(begun) + tensorboard_session_start(begun, 0);
-  each([&](const MetricsLine& line) { history += event_of(line, begun + clock.at(line)); });
-  return history;
+  FileWriter writer(history, files);
+  writer.write(tensorboard_version(begun) + tensorboard_session_start(begun, 0));
+  MetricsFollower(metrics, "put it right")
+      .read([] {}, [&](const MetricsLine& line) { writer.write(event_of(line, begun + clock.at(line))); });
+  writer.close();
 }
 
 // In the order in which TensorBoard reads them.
@@ -137,13 +137,13 @@ std::string tensorboard_scalars(double wall_time, int64_t step, const std::vecto
   return event(wall_time, step, bytes_field(5, summary));
 }
 
-TensorBoardWriter::TensorBoardWriter(const fs::path& directory, std::string_view metrics, double last_written,
+TensorBoardWriter::TensorBoardWriter(const fs::path& directory, const fs::path& metrics, double last_written,
                                      FileSystem& files) {
   make_directories(directory, files);
   // A kill in between leaves no events rather than some of them twice; the next session writes all of them. The last
   // file is emptied and not removed: a TensorBoard that is reading it would otherwise wait for it for ever.
   const fs::path history = directory / ".history";
-  write_new_file(history, history_of(metrics, last_written), files);
+  write_history(history, metrics, last_written, files);
   const std::vector<fs::path> earlier = event_files(directory);
   for (const fs::path& file : earlier) {
     if (file != earlier.back()) files.remove(file);

@@ -26,10 +26,10 @@ std::string tensorboard_scalars(double wall_time, int64_t step, const std::vecto
 class TensorBoardWriter final : public MetricsListener {
  public:
   // Creates `directory` and replaces the event files in it by a new one, which sorts after them and has the events of
-  // `metrics`, the text of a metrics.jsonl that was last written at `last_written`. The times of these events are
-  // counted back from then by the lines' seconds, as if sessions had followed each other without a break. Throws
-  // InputError if the directory cannot be created, RunError if the file cannot be written.
-  TensorBoardWriter(const std::filesystem::path& directory, std::string_view metrics, double last_written,
+  // the file `metrics`, which may be missing and was last written at `last_written`. It holds a piece of it at a time.
+  // The times of these events are counted back from then by the lines' seconds, as if sessions had followed each other
+  // without a break. Throws InputError if the directory cannot be created, RunError if the file cannot be written.
+  TensorBoardWriter(const std::filesystem::path& directory, const std::filesystem::path& metrics, double last_written,
                     FileSystem& files = system_files());
   void hear(const MetricsLine& line) override;
 

@@ -31,18 +31,16 @@ bool try_to_write(Progress& progress, const std::function<void()>& write) {
 MetricsExports::MetricsExports(const RunDirectory& run, const Config& config, double last_written, Progress& progress,
                                FileSystem& files)
     : progress_(progress) {
-  if (!config.run.tensorboard && config.run.prometheus.empty()) return;
-  const std::string metrics = is_there(run.metrics()) ? read_file(run.metrics(), kAnyLength) : "";
   if (config.run.tensorboard) {
     try_to_write(progress_, [&] {
-      exports_.push_back(std::make_unique<TensorBoardWriter>(run.tensorboard(), metrics, last_written, files));
+      exports_.push_back(std::make_unique<TensorBoardWriter>(run.tensorboard(), run.metrics(), last_written, files));
     });
   }
   if (!config.run.prometheus.empty()) {
     try_to_write(progress_, [&] {
       const std::string name = std::filesystem::absolute(run.root()).lexically_normal().string();
       exports_.push_back(
-          std::make_unique<PrometheusFile>(config.run.prometheus, name, config.run.updates, metrics, files));
+          std::make_unique<PrometheusFile>(config.run.prometheus, name, config.run.updates, run.metrics(), files));
     });
   }
 }

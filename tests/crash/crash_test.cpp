@@ -106,7 +106,7 @@ std::string fault_of_events(const fs::path& run) {
     if (entry.file_size() > 0) sizes.push_back(entry.file_size());
   }
   const testing_support::TemporaryDirectory expected;
-  const TensorBoardWriter writer(expected.path(), read_file(run / "metrics.jsonl"), 0);
+  const TensorBoardWriter writer(expected.path(), run / "metrics.jsonl", 0);
   const auto size = fs::directory_iterator(expected.path())->file_size();
   if (sizes.size() == 1 && sizes[0] == size) return "";
   return fmt::format(

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -34,6 +35,11 @@ constexpr const char* kMetrics =
 
 class ExportsTest : public ::testing::Test {
  protected:
+  fs::path metrics(const std::string& text) const {
+    const fs::path path = root_ / "metrics.jsonl";
+    std::ofstream(path) << text;
+    return path;
+  }
   std::vector<fs::path> event_files() const {
     std::vector<fs::path> files;
     for (const auto& entry : fs::directory_iterator(root_ / "tb")) files.push_back(entry.path());
@@ -61,10 +67,10 @@ TEST_F(ExportsTest, ARecordIsTensorBoardsToTheByte) {
 }
 
 TEST_F(ExportsTest, ASessionsEventsReplaceThoseOfEarlierOnes) {
-  const TensorBoardWriter first(root_ / "tb", "", 100);
-  const TensorBoardWriter second(root_ / "tb", kMetrics, 200);
+  const TensorBoardWriter first(root_ / "tb", root_ / "missing", 100);
+  const TensorBoardWriter second(root_ / "tb", metrics(kMetrics), 200);
   std::ofstream(root_ / "tb/notes.txt") << "mine";
-  const TensorBoardWriter third(root_ / "tb", kMetrics, 300);
+  const TensorBoardWriter third(root_ / "tb", metrics(kMetrics), 300);
   const auto files = event_files();
   ASSERT_EQ(files.size(), 3u);  // the last one before stays, empty
   EXPECT_EQ(fs::file_size(files[0]), 0u);
@@ -76,7 +82,7 @@ TEST_F(ExportsTest, ASessionsEventsReplaceThoseOfEarlierOnes) {
 
 TEST_F(ExportsTest, PrometheusHasWhatCameLast) {
   const fs::path path = root_ / "gyre.prom";
-  PrometheusFile file(path, "a \"run\"\\", 50, kMetrics);
+  PrometheusFile file(path, "a \"run\"\\", 50, metrics(kMetrics));
   const std::string text = read_file(path);
   EXPECT_THAT(text, HasSubstr("# TYPE gyre_loss gauge\ngyre_loss{run=\"a \\\"run\\\"\\\\\"} 2.25\n"));
   EXPECT_THAT(text, HasSubstr("gyre_bubble_ratio{run=\"a \\\"run\\\"\\\\\",worker=\"2\"} 0.5\n"));
@@ -84,7 +90,32 @@ TEST_F(ExportsTest, PrometheusHasWhatCameLast) {
   EXPECT_THAT(text, Not(HasSubstr("gyre_validation_loss")));
   EXPECT_THAT(text, HasSubstr("gyre_running{run=\"a \\\"run\\\"\\\\\"} 1\n"));
   EXPECT_THAT(text, EndsWith("\n"));
-  EXPECT_EQ(std::distance(fs::directory_iterator(root_.path()), fs::directory_iterator{}), 1);
+  EXPECT_EQ(std::distance(fs::directory_iterator(root_.path()), fs::directory_iterator{}), 2);  // it and the metrics
+}
+
+// The most memory that this process has had, in MiB.
+int64_t peak_memory() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss >> 10;
+}
+
+TEST_F(ExportsTest, EarlierSessionsAreReadInPieces) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "AddressSanitizer keeps what is freed";
+#endif
+  constexpr int64_t kLine = 1 << 16, kMiB = 128;
+  std::ofstream file(root_ / "metrics.jsonl");
+  const std::string blank(kLine, ' ');
+  for (int64_t step = 1; step <= (kMiB << 20) / kLine; ++step) {
+    file << fmt::format("{{\"event\":\"step\",\"step\":{},\"loss\":2.0{}}}\n", step, blank);
+  }
+  file.close();
+  const int64_t before = peak_memory();
+  const TensorBoardWriter events(root_ / "tb", root_ / "metrics.jsonl", 100);
+  const PrometheusFile latest(root_ / "gyre.prom", "run", 5000, root_ / "metrics.jsonl");
+  EXPECT_LT(peak_memory() - before, kMiB / 2);
+  EXPECT_THAT(read_file(root_ / "gyre.prom"), HasSubstr(fmt::format("gyre_step{{run=\"run\"}} {}", kMiB << 4)));
 }
 
 TEST_F(ExportsTest, EveryLineIsHeardOnceItIsWritten) {
