@@ -16,28 +16,34 @@
 #include "gyre/core/stopped.h"
 
 namespace gyre {
+namespace {
+
+Descriptor opened(const std::filesystem::path& path) {
+  Descriptor file(path, O_RDONLY);
+  if (!file.ok()) throw InputError(fmt::format("{}: cannot be opened: {}", path.string(), reason()));
+  return file;
+}
+
+}  // namespace
 
 TextInput::TextInput(const std::string& path, TextLayout layout, const Source& source, const std::stop_token& stop)
     : layout_(std::move(layout)), files_(source.files), stop_(stop) {
-  layout_.name = path == "-" ? "standard input" : path;
-  if (path == "-") {
-    file_ = Descriptor(::dup(source.standard));
-  } else {
-    open(path);
+  const bool has_name = path != "-";
+  layout_.name = has_name ? path : "standard input";
+  file_ = has_name ? opened(path) : Descriptor(::dup(source.standard));
+  if (look()) {
+    // Opened again to be read: thousands of texts may be more than a process may have open.
+    if (has_name) file_.close();
+    return;
   }
-  if (look() || source.spool.empty()) return;
+  if (source.spool.empty()) return;
   spooled_ = source.spool;
   spool();
-  open(spooled_);
+  file_ = opened(spooled_);
 }
 
 TextInput::~TextInput() {
   if (!spooled_.empty()) files_->remove(spooled_);
-}
-
-void TextInput::open(const std::filesystem::path& path) {
-  file_ = Descriptor(path, O_RDONLY);
-  if (!file_.ok()) throw InputError(fmt::format("{}: cannot be opened: {}", path.string(), reason()));
 }
 
 // Finds where the text begins and how long it is. Returns whether it is in a file, which can be read again.
@@ -65,8 +71,10 @@ void TextInput::spool() const {
 }
 
 void TextInput::read(const std::function<void(TextChunk, int64_t taken)>& visit) const {
-  ::lseek(file_.get(), begin_, SEEK_SET);  // fails for a pipe that is read only once
-  const auto bytes = open_bytes(file_.get(), layout_.name);
+  const Descriptor again = file_.ok() ? Descriptor() : opened(layout_.name);
+  const int file = again.ok() ? again.get() : file_.get();
+  ::lseek(file, begin_, SEEK_SET);  // fails for a pipe that is read only once
+  const auto bytes = open_bytes(file, layout_.name);
   TextReader reader(*bytes, layout_);
   while (auto chunk = reader.next()) {
     throw_if_stopped(stop_);

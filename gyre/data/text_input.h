@@ -38,7 +38,6 @@ class TextInput {
   void read(const std::function<void(TextChunk, int64_t taken)>& visit) const;
 
  private:
-  void open(const std::filesystem::path& path);
   bool look();
   void spool() const;
 
@@ -46,7 +45,7 @@ class TextInput {
   FileSystem* files_;
   std::stop_token stop_;
   std::filesystem::path spooled_;
-  Descriptor file_;
+  Descriptor file_;    // none if the text is in a file that has a name
   int64_t begin_ = 0;  // where the text begins in file_
   int64_t bytes_ = 0;
 };

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <sys/resource.h>
+#include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -158,6 +160,26 @@ TEST_F(PrepareTest, DocumentsAreTheSameWhateverTheyLieIn) {
   o.texts = {write("lines", json_lines(many))};
   o.format = "jsonl";
   EXPECT_TRUE(all(o) == expected);
+}
+
+TEST_F(PrepareTest, ThereMayBeMoreFilesThanAProcessMayHaveOpen) {
+  constexpr int kFiles = 100;
+  std::vector<std::string> texts;
+  for (int i = 0; i < kFiles; ++i) texts.push_back(write(fmt::format("text-{}", i), fmt::format("{} ", i)));
+  rlimit whole{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &whole), 0);
+  const int lowest = ::dup(0);  // that is free
+  ::close(lowest);
+  const rlimit few{static_cast<rlim_t>(lowest) + kFiles / 2, whole.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  std::string why;
+  try {
+    EXPECT_EQ(prepare(options(texts)).documents, kFiles);
+  } catch (const Error& error) {
+    why = error.what();
+  }
+  ::setrlimit(RLIMIT_NOFILE, &whole);
+  EXPECT_EQ(why, "");
 }
 
 TEST_F(PrepareTest, SeparatorsAreFoundAcrossTheEndsOfChunks) {
