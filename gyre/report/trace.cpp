@@ -3,16 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "gyre/core/files.h"
+#include "gyre/core/replace_in_pieces.h"
 
 namespace gyre {
 namespace {
 
 constexpr double kMicroseconds = 1e6;
+constexpr size_t kPiece = size_t{1} << 20;  // bytes of the text that are in memory at once
 
 const char* category(ActionKind kind) {
   switch (kind) {
@@ -51,11 +55,16 @@ std::string message_id(const Action& action, int from_stage) {
                      action.microbatch);
 }
 
+using Take = std::function<void(std::string_view)>;
+
+// Makes the text, and gives it away in pieces.
 class TraceText {
  public:
-  explicit TraceText(const Schedule& schedule) : schedule_(schedule) {}
+  TraceText(const Schedule& schedule, const Take& take)
+      : schedule_(schedule), take_(take), text_(std::string(kTraceBeginning) + "\n") {}
 
-  // Call for all workers before the first add_worker(), so that all messages' senders are known.
+  // Call for all workers before the first add_worker(), so that all messages' senders are known. Not needed if no
+  // action says when its message came.
   void add_senders(const std::vector<TimedAction>& actions) {
     for (const TimedAction& timed : actions) {
       if (receiver(timed.action, schedule_.stages)) sent_[message_id(timed.action, timed.action.stage)] = timed.end;
@@ -67,12 +76,13 @@ class TraceText {
     for (const TimedAction& timed : actions) add_action(worker, timed);
   }
 
-  std::string take() { return std::string(kTraceBeginning) + "\n" + std::move(events_) + "\n]}\n"; }
+  void finish() { take_(text_ + "\n]}\n"); }
 
  private:
   void add(const std::string& event) {
-    if (!events_.empty()) events_ += ",\n";
-    events_ += event;
+    if (!std::exchange(is_first_, false)) text_ += ",\n";
+    text_ += event;
+    if (text_.size() >= kPiece) take_(std::exchange(text_, {}));
   }
 
   void add_action(int worker, const TimedAction& timed) {
@@ -114,22 +124,36 @@ class TraceText {
   }
 
   const Schedule& schedule_;
+  const Take& take_;
+  std::string text_;
+  bool is_first_ = true;
   std::map<std::string, double> sent_;  // message id -> end of the action that sent it
-  std::string events_;
 };
+
+void make_text(const Schedule& schedule, const std::vector<std::vector<TimedAction>>& actions, const Take& take) {
+  TraceText text(schedule, take);
+  const auto has_way = [](const auto& worker_actions) {
+    return std::ranges::any_of(worker_actions, [](const TimedAction& timed) { return timed.came.has_value(); });
+  };
+  if (std::ranges::any_of(actions, has_way)) {
+    for (const auto& worker_actions : actions) text.add_senders(worker_actions);
+  }
+  for (size_t worker = 0; worker < actions.size(); ++worker) text.add_worker(static_cast<int>(worker), actions[worker]);
+  text.finish();
+}
 
 }  // namespace
 
 std::string trace_text(const Schedule& schedule, const std::vector<std::vector<TimedAction>>& actions) {
-  TraceText text(schedule);
-  for (const auto& worker_actions : actions) text.add_senders(worker_actions);
-  for (size_t worker = 0; worker < actions.size(); ++worker) text.add_worker(static_cast<int>(worker), actions[worker]);
-  return text.take();
+  std::string text;
+  make_text(schedule, actions, [&](std::string_view piece) { text += piece; });
+  return text;
 }
 
 void write_trace(const std::filesystem::path& path, const Schedule& schedule,
                  const std::vector<std::vector<TimedAction>>& actions, FileSystem& files) {
-  write_file_atomic(path, trace_text(schedule, actions), files);
+  write_in_pieces_atomic(
+      path, [&](const Take& take) { make_text(schedule, actions, take); }, files);
 }
 
 }  // namespace gyre

@@ -20,7 +20,7 @@ inline constexpr std::string_view kTraceBeginning = "{\"displayTimeUnit\":\"ms\"
 // worker, one slice per action, an arrow for every activation and gradient between two workers, and a span "under way"
 // for every message between two processes.
 std::string trace_text(const Schedule& schedule, const std::vector<std::vector<TimedAction>>& actions);
-// Replaces `path` atomically.
+// Replaces `path` atomically. Holds a piece of the text at a time.
 void write_trace(const std::filesystem::path& path, const Schedule& schedule,
                  const std::vector<std::vector<TimedAction>>& actions, FileSystem& files = system_files());
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -10,6 +11,7 @@
 #include "gyre/schedule/builders.h"
 #include "gyre/schedule/schedule_settings.h"
 #include "gyre/schedule/text.h"
+#include "support/forwarding_files.h"
 #include "support/temporary_directory.h"
 
 namespace gyre {
@@ -40,6 +42,31 @@ TEST(Trace, ShowsHowLongAMessageOfAnotherProcessWasUnderWay) {
   const std::map<std::string, std::pair<double, double>> expected = {
       {"a:0:0:0", {1e6, 1.5e6}}, {"a:0:0:1", {1.75e6, 1.75e6}}, {"g:0:1:0", {3.5e6, 3.75e6}}};
   EXPECT_EQ(spans, expected);
+}
+
+// Counts how much is written at once.
+class CountedWrites final : public ForwardingFiles {
+ public:
+  ssize_t write(int descriptor, const void* data, size_t bytes) override {
+    most = std::max(most, bytes);
+    return ForwardingFiles::write(descriptor, data, bytes);
+  }
+  size_t most = 0;
+};
+
+TEST(Trace, IsWrittenInPieces) {
+  const Schedule schedule = make_schedule({"1f1b", 1, 1});
+  constexpr size_t kActions = 40'000;  // more than 4 MiB
+  const std::vector<std::vector<TimedAction>> actions = {
+      std::vector<TimedAction>(kActions, {parse_action("0F0", 1), 0, 1, std::nullopt})};
+  const testing_support::TemporaryDirectory directory;
+  CountedWrites files;
+  write_trace(directory / "trace.json", schedule, actions, files);
+  const std::string text = read_file(directory / "trace.json");
+  EXPECT_GT(text.size(), size_t{4} << 20);
+  EXPECT_LT(files.most, size_t{2} << 20);
+  EXPECT_EQ(text, trace_text(schedule, actions));
+  EXPECT_EQ(Json::parse(text)["traceEvents"].size(), kActions + 1);  // and the worker's name
 }
 
 }  // namespace
