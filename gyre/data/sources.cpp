@@ -381,12 +381,10 @@ void Dataset::check_unchanged() const {
 }
 
 void Dataset::write_tokenizer(const std::filesystem::path& directory, FileSystem& files) const {
+  if (is_prepared_) return copy_tokenizer(*prepared_, directory, files);
   DatasetMeta meta = meta_;
-  if (prepared_) {
-    copy_tokenizer(*prepared_, directory, files);
-    if (is_prepared_) return;
-  } else if (tokenizer_) {
-    gyre::write_tokenizer(*tokenizer_, directory, meta, files);
+  if (const auto model = prepared_ ? load_tokenizer_model(*prepared_) : tokenizer_) {
+    gyre::write_tokenizer(*model, directory, meta, files);
   } else {
     meta.tokenizer = kNoTokenizer;
   }

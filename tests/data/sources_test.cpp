@@ -7,6 +7,7 @@
 
 #include "data/fixture.h"
 #include "gyre/core/files.h"
+#include "support/faulty_files.h"
 #include "support/token_formats.h"
 
 namespace gyre {
@@ -273,6 +274,21 @@ TEST_F(SourcesTest, WhatARunKeepsSaysWhatTheDataIs) {
   mixed.write_tokenizer(directory_ / "kept");
   EXPECT_EQ(DatasetMeta::load(directory_ / "kept").checksums, mixed.identity());
   EXPECT_EQ(load_tokenizer(directory_ / "kept")->vocabulary_size(), 256);
+  // Killed at any call, it has said all or nothing: a run that goes on leaves what is there.
+  bool struck = true;
+  for (int64_t at = 0; struck; ++at) {
+    const fs::path killed = directory_ / "killed" / std::to_string(at);
+    fs::create_directories(killed);
+    FaultyFiles files(at, Fault::Kill);
+    try {
+      mixed.write_tokenizer(killed, files);
+    } catch (const Error&) {
+    }
+    struck = files.struck();
+    if (fs::exists(killed / "meta.json")) {
+      EXPECT_EQ(DatasetMeta::load(killed).checksums, mixed.identity()) << "call " << at;
+    }
+  }
   mixture.vocabulary = 300;
   EXPECT_THAT(refused(mixture), HasSubstr("[data] vocabulary is 300, and"));
   if (!has_sentencepiece()) return;
