@@ -146,12 +146,10 @@ class Timeline {
     return true;
   }
 
-  // An update waits for every replica that has a microbatch in the window. That is all of them, unless the window has
-  // fewer microbatches than there are pipelines.
   bool take_reductions(int worker, const Action& update, double& ready) {
     const auto stage = static_cast<size_t>(update.stage);
     Reduction* reduction = reductions_.find(stage, update.microbatch);
-    if (reduction == nullptr || reduction->replicas < std::min<int64_t>(schedule_.pipelines, schedule_.window)) {
+    if (reduction == nullptr || !is_complete(*reduction)) {
       queue_.await(worker, {MessageKind::Sum, update.stage});
       return false;
     }
@@ -211,7 +209,10 @@ class Timeline {
       if (to.worker == worker) continue;
       const double arrival = costs_.arrival(MessageKind::Version, worker, to.worker, update.stage, at);
       version.arrivals.at_least(to.pipeline, arrival, schedule_.pipelines);
-      queue_.wake(to.worker, {MessageKind::Version, update.stage});
+    }
+    if (version.shards < schedule_.shards()) return;
+    for (const Adopter& to : adopters) {
+      if (to.worker != worker) queue_.wake(to.worker, {MessageKind::Version, update.stage});
     }
   }
 
@@ -267,6 +268,7 @@ class Timeline {
                                     schedule_.shards());
       }
     }
+    if (!is_complete(reduction)) return;
     for (const auto& owner : schedule_.owner) {
       if (owner[action.stage] != worker) queue_.wake(owner[action.stage], {MessageKind::Sum, action.stage});
     }
@@ -332,6 +334,11 @@ class Timeline {
     Arrivals arrivals;     // [shard]
   };
   RingMap<Reduction> reductions_;  // by stage and window
+  // An update waits for every replica that has a microbatch in the window. That is all of them, unless the window has
+  // fewer microbatches than there are pipelines.
+  bool is_complete(const Reduction& reduction) const {
+    return reduction.replicas >= std::min<int64_t>(schedule_.pipelines, schedule_.window);
+  }
   struct TiedWeight {
     int64_t microbatch = 0;  // the first one that reads it
     double arrival = 0;

@@ -94,14 +94,12 @@ double TimedCosts::passing_on(const LinkCost& link, MessageKind kind, int stage)
 std::vector<LinkUse> TimedCosts::uses() const {
   std::vector<LinkUse> uses;
   for (size_t from = 0; from < links_.size(); ++from) {
-    const size_t first = uses.size();
-    for (const Link& link : links_[from]) {
-      LinkUse use{static_cast<int>(from), link.to, link.bytes, 0};
-      use.busy = use.total() / link.cost.bandwidth;
+    const Sender& sender = links_[from];
+    for (size_t link = 0; link < sender.bytes.size(); ++link) {
+      LinkUse use{static_cast<int>(from), sender.links[link].to, sender.bytes[link], 0};
+      use.busy = use.total() / sender.links[link].cost.bandwidth;
       uses.push_back(use);
     }
-    std::sort(uses.begin() + static_cast<ptrdiff_t>(first), uses.end(),
-              [](const LinkUse& a, const LinkUse& b) { return a.to < b.to; });
   }
   return uses;
 }

@@ -41,9 +41,11 @@ class TimedCosts {
   }
   double arrival(MessageKind kind, int from, int to, int stage, double at) {
     if ((all_free_ && !keeps_use_) || is_free(kind)) return at;
-    Link& link = find(from, to);
+    Sender& sender = links_[static_cast<size_t>(from)];
+    const size_t number = find(sender, from, to);
+    Link& link = sender.links[number];
     const auto bytes = static_cast<double>(message_bytes(kind, stage));
-    if (keeps_use_) link.bytes[static_cast<size_t>(kind)] += bytes;
+    if (keeps_use_) sender.bytes[number][static_cast<size_t>(kind)] += bytes;
     if (link.cost == LinkCost{}) return at;
     double& free_at = link.through_port ? port_free_at_[static_cast<size_t>(from)] : link.free_at;
     free_at = std::max(at, free_at) + bytes / link.cost.bandwidth;
@@ -64,15 +66,28 @@ class TimedCosts {
     double free_at;
     LinkCost cost;
     bool through_port;
-    std::array<double, kMessageKinds> bytes{};
+  };
+  struct Sender {
+    std::vector<Link> links;                               // by receiver
+    std::vector<std::array<double, kMessageKinds>> bytes;  // [link]; only if use is kept
+    size_t next = 0;                                       // the link after the one used last
   };
 
-  // A sender has few links, so a list is faster than a map.
-  Link& find(int from, int to) {
-    auto& links = links_[static_cast<size_t>(from)];
-    const auto found = std::find_if(links.begin(), links.end(), [&](const Link& link) { return link.to == to; });
-    return found != links.end() ? *found
-                                : links.emplace_back(Link{to, 0, cost_of(from, to), shares_port(from, to), {}});
+  // The number of a sender's link, which is made if it is not there. With replicas a sender has thousands of links. Its
+  // messages go to the same receivers in the same order again and again, so the next link is mostly the right one.
+  size_t find(Sender& sender, int from, int to) {
+    auto& links = sender.links;
+    size_t number = sender.next;
+    if (number >= links.size() || links[number].to != to) {
+      const auto found = std::ranges::lower_bound(links, to, {}, &Link::to);
+      number = static_cast<size_t>(found - links.begin());
+      if (found == links.end() || found->to != to) {
+        links.insert(found, {to, 0, cost_of(from, to), shares_port(from, to)});
+        if (keeps_use_) sender.bytes.insert(sender.bytes.begin() + static_cast<ptrdiff_t>(number), {{}});
+      }
+    }
+    sender.next = number + 1;
+    return number;
   }
   bool is_free(MessageKind kind) const {
     if (free_messages_ == FreeMessages::None) return false;
@@ -95,7 +110,7 @@ class TimedCosts {
   int shards_;
   bool keeps_use_, all_free_;
   FreeMessages free_messages_;
-  std::vector<std::vector<Link>> links_;          // [from]
+  std::vector<Sender> links_;                     // [from]
   std::vector<int64_t> senders_;                  // [host]: workers that use its port; empty where no port is shared
   std::vector<double> port_free_at_;              // [worker]: when its part of the port has sent everything so far
   std::vector<double> next_in_chain_, to_owner_;  // [stage]
