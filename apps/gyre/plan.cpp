@@ -1,5 +1,6 @@
 // gyre plan CONFIG.toml: measures the model's layers here and ranks the schedules by what they are predicted to do.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -18,6 +19,7 @@
 #include "gyre/data/sources.h"
 #include "gyre/inspect/profile.h"
 #include "gyre/plan/planner.h"
+#include "gyre/report/status_line.h"
 #include "gyre/schedule/load.h"
 #include "number_flag.h"
 #include "output.h"
@@ -189,7 +191,14 @@ void run(const Flags& flags) {
   if (!flags.cluster.empty()) options.cluster = &cluster.emplace(load_cluster(flags.cluster));
   if (config.model.vocabulary == 0) resolve_vocabulary(config, Dataset::open(config.data));
   const auto layers = profile_layers(config);
+  StatusLine line(stderr, isatty(STDERR_FILENO) != 0);
+  options.progress = [&](size_t simulated, size_t all) {
+    if (!line.is_due()) return;
+    line.draw(static_cast<double>(simulated) / static_cast<double>(all),
+              fmt::format("{} of {} simulated", simulated, counted(static_cast<int64_t>(all), "schedule")));
+  };
   const Plan plan = make_plan(layers, options);
+  line.finish();
   if (flags.json) {
     print_json(layers, plan, config, options);
   } else if (cluster) {

@@ -7,13 +7,16 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <memory>
 #include <set>
 #include <span>
 #include <tuple>
 #include <utility>
 
 #include "gyre/core/bytes.h"
+#include "gyre/core/cores.h"
 #include "gyre/core/error.h"
+#include "gyre/core/ordered_workers.h"
 #include "gyre/core/text.h"
 #include "gyre/plan/partition.h"
 #include "gyre/plan/shapes.h"
@@ -91,6 +94,21 @@ void rank_rows(std::vector<PlanRow>& rows) {
   }
 }
 
+// A schedule that may suit the model and the workers.
+struct Candidate {
+  ScheduleOptions options;                     // with the smallest window that is wanted
+  const Schedule* of_file = nullptr;           // otherwise it is built
+  std::shared_ptr<const WorkerPlaces> places;  // on a cluster
+};
+
+// What became of a candidate.
+struct Verdict {
+  ScheduleOptions options;             // with the schedule's window
+  std::optional<PlanRow> row;          // if it fits
+  std::string why_not;                 // otherwise
+  std::optional<int64_t> peak_memory;  // the least with and without recompute, if it could be simulated
+};
+
 class Planner {
  public:
   Planner(const std::vector<LayerProfile>& layers, const PlanOptions& options) : layers_(layers), options_(options) {}
@@ -104,13 +122,14 @@ class Planner {
     plan_.tb_over_tf = backward / std::max(forward, 1e-12);
     if (options_.cluster == nullptr) {
       add_shape({0, options_.workers, options_.replicas, false});
-      if (options_.from_file) rank(options_.from_file->options, options_.from_file->schedule);
+      if (options_.from_file) candidates_.push_back({options_.from_file->options, &options_.from_file->schedule, {}});
     } else {
       for (const Shape& shape : shapes_on(*options_.cluster, static_cast<int>(layers_.size()))) add_shape(shape);
       if (options_.from_file) {
         leave_out(options_.from_file->options, "a file says which workers there are; without a cluster it is ranked");
       }
     }
+    judge_candidates();
     if (plan_.rows.empty()) fail();
     rank_rows(plan_.rows);
     plan_.update = options_.window * options_.replicas;
@@ -125,7 +144,9 @@ class Planner {
  private:
   void add_shape(const Shape& shape) {
     shape_ = shape;
-    if (options_.cluster != nullptr) places_.emplace(*options_.cluster, shape.workers * shape.replicas);
+    if (options_.cluster != nullptr) {
+      places_ = std::make_shared<const WorkerPlaces>(*options_.cluster, shape.workers * shape.replicas);
+    }
     for (const ScheduleKind& kind : schedule_kinds().all()) add_schedule(kind);
   }
 
@@ -154,40 +175,59 @@ class Planner {
     return options_.cluster == nullptr ? options_.window : (total + shape_.replicas - 1) / shape_.replicas;
   }
 
-  void add(ScheduleOptions options) {
-    if (options.stages > static_cast<int>(layers_.size())) {
-      return leave_out(
-          options, fmt::format("{} stages need as many layers, and the model has {}", options.stages, layers_.size()));
-    }
-    std::string why;
-    std::optional<Schedule> schedule = next_servable(options, why);
-    if (!schedule) return leave_out(options, why);
-    rank(options, std::move(*schedule));
+  void add(const ScheduleOptions& options) {
+    if (options.stages <= static_cast<int>(layers_.size())) return candidates_.push_back({options, nullptr, places_});
+    leave_out(options,
+              fmt::format("{} stages need as many layers, and the model has {}", options.stages, layers_.size()));
   }
 
-  void rank(const ScheduleOptions& options, Schedule schedule) {
-    if (options_.weights) schedule.weights = *options_.weights;
+  // On all cores; verdicts come in the order of the candidates.
+  void judge_candidates() {
+    size_t judged = 0;
+    OrderedWorkers<Candidate, Verdict> workers(
+        usable_core_count(), [this](const Candidate& candidate) { return judge(candidate); },
+        [&](Verdict verdict) {
+          take(std::move(verdict));
+          if (options_.progress) options_.progress(++judged, candidates_.size());
+        });
+    for (Candidate& candidate : candidates_) workers.put(std::move(candidate));
+    workers.finish();
+  }
+
+  Verdict judge(const Candidate& candidate) const {
+    Verdict verdict{candidate.options, {}, {}, {}};
+    std::optional<Schedule> schedule =
+        candidate.of_file != nullptr ? *candidate.of_file : next_servable(verdict.options, verdict.why_not);
+    if (!schedule) return verdict;
+    if (options_.weights) schedule->weights = *options_.weights;
+    const WorkerPlaces* places = candidate.places.get();
     for (const bool recompute : {false, true}) {
-      const CostModel costs = stage_costs(layers_, schedule, options.window, recompute, options_.tokens_per_microbatch);
-      const SteadyState state = steady_state(schedule, costs, {.places = places()});
-      PlanRow row = evaluate(options, schedule, costs, recompute, state);
-      min_memory_ = std::min(min_memory_, std::tuple{row.peak_memory, label(options)});
-      const std::optional<Excess> excess = find_excess(state.simulation.memory);
+      const CostModel costs =
+          stage_costs(layers_, *schedule, verdict.options.window, recompute, options_.tokens_per_microbatch);
+      const SteadyState state = steady_state(*schedule, costs, {.places = places});
+      PlanRow row = evaluate(verdict.options, *schedule, costs, recompute, state);
+      verdict.peak_memory = std::min(verdict.peak_memory.value_or(row.peak_memory), row.peak_memory);
+      const std::optional<Excess> excess = find_excess(state.simulation.memory, places);
       if (!excess) {
-        if (places_) place(row, schedule, costs, state);
-        fits_somewhere_.insert(label(options));
-        plan_.rows.push_back(std::move(row));
-        return;
+        if (places != nullptr) place(row, *schedule, costs, state, *places);
+        verdict.row = std::move(row);
+        return verdict;
       }
-      if (recompute) {
-        const auto [needed, limit] =
-            distinct_bytes(static_cast<double>(excess->needed), static_cast<double>(excess->limit));
-        leave_out(options, fmt::format("needs {} even with recompute, more than {}", needed, limit));
-      }
+      const auto [needed, limit] =
+          distinct_bytes(static_cast<double>(excess->needed), static_cast<double>(excess->limit));
+      verdict.why_not = fmt::format("needs {} even with recompute, more than {}", needed, limit);
     }
+    return verdict;
   }
 
-  const WorkerPlaces* places() const { return places_ ? &*places_ : nullptr; }
+  void take(Verdict verdict) {
+    if (verdict.peak_memory) {
+      min_memory_ = std::min(min_memory_, std::tuple{*verdict.peak_memory, label(verdict.options)});
+    }
+    if (!verdict.row) return leave_out(verdict.options, verdict.why_not);
+    fits_somewhere_.insert(label(verdict.options));
+    plan_.rows.push_back(std::move(*verdict.row));
+  }
 
   struct Excess {
     int64_t needed = 0, limit = 0;
@@ -195,11 +235,11 @@ class Planner {
 
   // Of the worker whose memory exceeds its limit most, if one does. The limit is that of the options or, without one,
   // its share of its host's.
-  std::optional<Excess> find_excess(const std::vector<WorkerMemory>& memory) const {
+  std::optional<Excess> find_excess(const std::vector<WorkerMemory>& memory, const WorkerPlaces* places) const {
     Excess most;
     for (size_t worker = 0; worker < memory.size(); ++worker) {
       Excess own{memory[worker].total(), options_.memory_limit};
-      if (own.limit == 0 && places_) own.limit = places_->memory_bytes(static_cast<int>(worker));
+      if (own.limit == 0 && places != nullptr) own.limit = places->memory_bytes(static_cast<int>(worker));
       if (own.limit > 0 && own.needed - own.limit > most.needed - most.limit) most = own;
     }
     return most.limit > 0 ? std::optional(most) : std::nullopt;
@@ -207,33 +247,41 @@ class Planner {
 
   // Adds what depends on the cluster: the hosts, and the time that checkpoints take by draining the pipeline and making
   // all workers wait.
-  void place(PlanRow& row, const Schedule& schedule, const CostModel& costs, const SteadyState& state) const {
+  void place(PlanRow& row, const Schedule& schedule, const CostModel& costs, const SteadyState& state,
+             const WorkerPlaces& places) const {
     row.workers = schedule.workers;
-    row.hosts = places_->hosts();
+    row.hosts = places.hosts();
     double between = options_.checkpoint_seconds;
     if (options_.checkpoint_every > 0) {
       const auto microbatches = static_cast<double>(options_.checkpoint_every * schedule.window);
       between = microbatches * state.seconds / static_cast<double>(state.microbatches);
     }
     if (between <= 0) return;
-    const double pause = state.fill + checkpoint_stall(costs, state.simulation.memory, places());
+    const double pause = state.fill + checkpoint_stall(costs, state.simulation.memory, &places);
     row.checkpoint_share = pause / (between + pause);
     row.tokens_per_second *= 1 - row.checkpoint_share;
   }
 
   void add_details() {
-    for (size_t i = 0; i < std::min(options_.detailed_rows, plan_.rows.size()); ++i) {
-      PlanRow& row = plan_.rows[i];
-      Schedule schedule = make_schedule(row.schedule);
-      if (options_.weights) schedule.weights = *options_.weights;
-      const WorkerPlaces places(*options_.cluster, schedule.workers);
-      const CostModel costs =
-          stage_costs(layers_, schedule, row.schedule.window, row.recompute, options_.tokens_per_microbatch);
-      const SimulationOptions on_places{.places = &places, .links = true};
-      const SteadyState state = steady_state(schedule, costs, on_places);
-      row.losses = find_losses(schedule, costs, on_places, state);
-      row.links = use_by_class(state.simulation, places);
-    }
+    size_t row = 0;
+    OrderedWorkers<PlanRow, PlanRow> workers(
+        usable_core_count(), [this](const PlanRow& row) { return with_details(row); },
+        [&](PlanRow detailed) { plan_.rows[row++] = std::move(detailed); });
+    for (size_t i = 0; i < std::min(options_.detailed_rows, plan_.rows.size()); ++i) workers.put(plan_.rows[i]);
+    workers.finish();
+  }
+
+  PlanRow with_details(PlanRow row) const {
+    Schedule schedule = make_schedule(row.schedule);
+    if (options_.weights) schedule.weights = *options_.weights;
+    const WorkerPlaces places(*options_.cluster, schedule.workers);
+    const CostModel costs =
+        stage_costs(layers_, schedule, row.schedule.window, row.recompute, options_.tokens_per_microbatch);
+    const SimulationOptions on_places{.places = &places, .links = true};
+    const SteadyState state = steady_state(schedule, costs, on_places);
+    row.losses = find_losses(schedule, costs, on_places, state);
+    row.links = use_by_class(state.simulation, places);
+    return row;
   }
 
   // See Plan::common_window. A schedule of a file has the window that it has.
@@ -297,7 +345,8 @@ class Planner {
   const std::vector<LayerProfile>& layers_;
   const PlanOptions& options_;
   Shape shape_;
-  std::optional<WorkerPlaces> places_;  // of the current shape, on a cluster
+  std::shared_ptr<const WorkerPlaces> places_;  // of the current shape, on a cluster
+  std::vector<Candidate> candidates_;
   Plan plan_;
   std::vector<std::pair<std::string, std::string>> left_out_;  // on a cluster: label, reason
   std::set<std::string> fits_somewhere_;

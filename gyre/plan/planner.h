@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -58,6 +59,8 @@ struct PlanOptions {
   int64_t checkpoint_every = 0;   // updates between checkpoints; 0: only by time
   double checkpoint_seconds = 0;  // between checkpoints if checkpoint_every is 0; 0: none
   size_t detailed_rows = 20;      // number of first rows that get `losses` and `links`
+  // If given, is called after every schedule that was simulated, with their number and that of all.
+  std::function<void(size_t simulated, size_t all)> progress = {};
 };
 
 struct PlanRow {

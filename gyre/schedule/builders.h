@@ -44,7 +44,8 @@ struct SuitableWindows {
 struct ScheduleKind {
   std::string name;
   std::string meaning;
-  Schedule (*build)(const ScheduleOptions&);  // one replica
+  // Of one replica. This and the functions below may be called on several threads at once.
+  Schedule (*build)(const ScheduleOptions&);
   SuitableWindows (*windows)(const ScheduleOptions&);
   OptionTable own = {};                                            // its own options, at their defaults
   int64_t (*stages_per_worker)(const OptionTable& own) = nullptr;  // null: 1

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <map>
+#include <thread>
+#include <tuple>
 #include <utility>
 
+#include "gyre/core/cores.h"
 #include "gyre/core/error.h"
 #include "gyre/plan/planner.h"
 #include "gyre/plan/shapes.h"
@@ -146,6 +149,32 @@ TEST(ClusterPlan, SaysWhereTheTimeGoes) {
   EXPECT_GT(find(dear, "1f1b", 8, 1, false, 2)->losses.messages, 0.05);
   EXPECT_GT(find(dear, "1f1b", 4, 2, false, 2)->losses.reductions, 0.05);
   EXPECT_GT(find(make_plan(blocks(9), on(fast)), "1f1b", 8, 1, false, 2)->losses.imbalance, 0.1);
+}
+
+// Schedules are simulated on all cores.
+TEST(ClusterPlan, IsTheSameOnOneCore) {
+  const Cluster cluster = two_hosts(1e9);
+  size_t calls = 0, last = 0;
+  PlanOptions options = on(cluster);
+  options.progress = [&](size_t simulated, size_t all) {
+    EXPECT_EQ(simulated, ++calls);
+    last = all;
+  };
+  const Plan plan = make_plan(blocks(4), options);
+  EXPECT_EQ(calls, last);
+  Plan on_one;
+  std::jthread([&] {
+    stay_on({usable_cores().at(0)});
+    on_one = make_plan(blocks(4), on(cluster));
+  }).join();
+  ASSERT_EQ(on_one.rows.size(), plan.rows.size());
+  for (size_t i = 0; i < plan.rows.size(); ++i) {
+    const PlanRow &a = plan.rows[i], &b = on_one.rows[i];
+    EXPECT_EQ(std::tie(a.schedule.name, a.schedule.stages, a.schedule.replicas, a.tokens_per_second, a.peak_memory),
+              std::tie(b.schedule.name, b.schedule.stages, b.schedule.replicas, b.tokens_per_second, b.peak_memory));
+    EXPECT_EQ(a.links.size(), b.links.size());
+  }
+  EXPECT_EQ(on_one.left_out, plan.left_out);
 }
 
 TEST(ClusterPlan, ABadNetworkIsLeftAlone) {
