@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-void take(const MetricsLine& line, TopMetrics& metrics) {
+void take(const MetricsLine& line, TopMetrics& metrics, LossCurve& losses) {
   if (line.is("step")) {
     MetricsStep step;
     step.step = line.step();
@@ -26,7 +26,7 @@ void take(const MetricsLine& line, TopMetrics& metrics) {
     step.tokens = line.integer("tokens");
     step.tokens_per_second = line.real("tokens_per_second").value_or(std::nan(""));
     step.seconds = line.real("seconds").value_or(std::nan(""));
-    if (std::isfinite(step.loss)) metrics.losses.emplace_back(step.step, step.loss);
+    if (std::isfinite(step.loss)) losses.add({step.step, step.loss});
     metrics.last = step;
     metrics.end.reset();
   } else if (line.is("eval")) {
@@ -58,10 +58,11 @@ TopReader::TopReader(std::filesystem::path run)
 TopFigures TopReader::read(double now) {
   const auto begin = [this] {
     metrics_ = {};
+    losses_ = {};
     totals_ = {};
   };
   follower_.read(begin, [this](const MetricsLine& line) {
-    take(line, metrics_);
+    take(line, metrics_, losses_);
     totals_.take(line);
   });
   metrics_.totals = totals_.totals();
@@ -69,6 +70,7 @@ TopFigures TopReader::read(double now) {
   figures.name = run_.string();
   figures.now = now;
   figures.metrics = metrics_;
+  figures.metrics.losses = losses_.points();
   const auto live = run_ / "live.json";
   if (is_there(live)) {
     figures.live = parse_live_run(read_file(live), live.string());

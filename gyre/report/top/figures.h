@@ -5,19 +5,19 @@
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "gyre/report/live.h"
 #include "gyre/report/metrics.h"
 #include "gyre/report/metrics_follower.h"
 #include "gyre/report/run_totals.h"
+#include "gyre/report/top/loss_curve.h"
 
 namespace gyre {
 
 // From metrics.jsonl.
 struct TopMetrics {
-  std::vector<std::pair<int64_t, double>> losses;  // (update, loss), only finite losses
+  std::vector<LossPoint> losses;  // finite ones, thinned as LossCurve does
   std::optional<MetricsStep> last;
   std::optional<double> val_loss;
   std::vector<std::optional<double>> delays;         // [stage], between the last two drains
@@ -49,7 +49,8 @@ class TopReader {
  private:
   std::filesystem::path run_;
   MetricsFollower follower_;
-  TopMetrics metrics_;
+  TopMetrics metrics_;  // but for the losses
+  LossCurve losses_;
   TotalsCollector totals_;
 };
 

@@ -83,5 +83,17 @@ TEST_F(TopFiguresTest, MetricsAreReadAsTheyGrowAndAnewWhenTheyAreReplaced) {
   EXPECT_EQ(figures.metrics.totals.tokens_per_second, 8);
 }
 
+// Each half second of a run of millions of updates costs as much as of a short one.
+TEST_F(TopFiguresTest, OfALongRunTheLossesAreThinned) {
+  std::ofstream(root / "config.toml") << "";
+  TopReader reader(root.path());
+  std::string text;
+  for (int number = 1; number <= 20'000; ++number) text += step(number, 4);
+  add(text);
+  EXPECT_LE(reader.read(0).metrics.losses.size(), 2 * LossCurve::kMostStretches + 3);
+  write_file_atomic(root / "metrics.jsonl", step(1, 4));
+  EXPECT_EQ(reader.read(0).metrics.losses.size(), 1u);
+}
+
 }  // namespace
 }  // namespace gyre
