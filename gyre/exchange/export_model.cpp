@@ -13,7 +13,6 @@
 #include "gyre/checkpoint/format/shards.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
-#include "gyre/core/memory_limit.h"
 #include "gyre/core/stopped.h"
 #include "gyre/core/text.h"
 #include "gyre/data/dataset.h"
@@ -29,7 +28,6 @@
 #include "gyre/tokenizers/hugging_face_files.h"
 #include "gyre/tokenizers/tokenizer_model.h"
 #include "gyre/train/chosen_checkpoint.h"
-#include "gyre/train/memory.h"
 #include "gyre/train/run_directory.h"
 
 namespace gyre {
@@ -252,7 +250,6 @@ ExportResult export_model(const ExportOptions& options) {
   const std::string came_as = earlier ? model_type_of(*earlier) : "";
   const Family& family = family_of(config.model, came_as);
   const int64_t chosen = choose_checkpoint(run, options.step);
-  check_memory(config, memory_limit(), Work::Generate);
 
   const fs::path parent = fs::absolute(options.out / "").lexically_normal().parent_path().parent_path();
   const RunDirectory around(parent.parent_path());
@@ -268,7 +265,7 @@ ExportResult export_model(const ExportOptions& options) {
     const CheckpointReader checkpoint(run.checkpoints(), there);
     check_model_identity(checkpoint.record().model, config);
     const bool ema = options.weights == ModelWeights::Ema;
-    return std::pair(there, ema ? read_averages(checkpoint) : checkpoint.read(Part::Model, wanted));
+    return std::pair(there, ema ? map_averages(checkpoint) : checkpoint.map(Part::Model, wanted));
   });
   const Types types(options.dtype, run, step);
   const std::vector<OwnTensor> own = own_tensors(config.model);

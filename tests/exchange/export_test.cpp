@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "exchange/fixture.h"
@@ -202,6 +204,30 @@ TEST_F(Export, ReadsANewerCheckpointIfTheNewestWasReplaced) {
   TrainsMeanwhile files(run_);
   EXPECT_EQ(export_model({.run = run_, .out = out_, .files = &files}).step, 7);
   EXPECT_TRUE(fs::exists(out_ / "model.safetensors"));
+}
+
+// Notes whether the checkpoint's weights lie in a map of their file while those of the export are written.
+class SeesMaps final : public ForwardingFiles {
+ public:
+  int open(const Path& path, int flags, mode_t mode) override {
+    if (path.filename() == "model.safetensors") {
+      std::ifstream maps("/proc/self/maps");
+      const std::string text(std::istreambuf_iterator<char>(maps), {});
+      maps_.push_back(text.find("step-00000000/model.safetensors") != std::string::npos);
+    }
+    return ForwardingFiles::open(path, flags, mode);
+  }
+  const std::vector<bool>& maps() const { return maps_; }
+
+ private:
+  std::vector<bool> maps_;
+};
+
+// A copy of them would take as much memory as the model in fp32.
+TEST_F(Export, CopiesNoWeightsIntoMemory) {
+  SeesMaps files;
+  export_model({.run = run_, .out = out_, .files = &files});
+  EXPECT_THAT(files.maps(), testing::ElementsAre(true));
 }
 
 // As generate says it, of a run whose checkpoints were removed.
