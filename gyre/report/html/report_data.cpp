@@ -43,14 +43,21 @@ std::vector<std::string> short_names(const std::vector<fs::path>& paths) {
   const auto tail = [](const std::vector<std::string>& parts, size_t count) {
     return join({parts.end() - static_cast<std::ptrdiff_t>(std::min(count, parts.size())), parts.end()}, "/");
   };
+  // [count]: how many paths end so with `count` parts. To compare every two of 2,000 paths took half a second.
+  std::vector<std::map<std::string, int>> ends;
+  const std::set<std::vector<std::string>> different(all.begin(), all.end());
+  const auto is_shared = [&](const std::vector<std::string>& parts, size_t count) {
+    while (ends.size() <= count) {
+      auto& paths = ends.emplace_back();
+      for (const auto& other : different) ++paths[tail(other, ends.size() - 1)];
+    }
+    return ends[count].at(tail(parts, count)) > 1;
+  };
   std::vector<std::string> names;
   std::map<std::string, int> seen;
   for (const auto& parts : all) {
     size_t count = 1;
-    const auto is_shared = [&](const auto& other) {
-      return other != parts && tail(other, count) == tail(parts, count);
-    };
-    while (count < parts.size() && std::any_of(all.begin(), all.end(), is_shared)) ++count;
+    while (count < parts.size() && is_shared(parts, count)) ++count;
     names.push_back(printable(tail(parts, count)));
     // A path that was given twice.
     if (const int times = ++seen[names.back()]; times > 1) names.back() += fmt::format(" ({})", times);

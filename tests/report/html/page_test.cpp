@@ -51,6 +51,16 @@ TEST(ReportPage, HasTheRunsUnderNamesThatTellThemApart) {
   EXPECT_EQ(data["runs"][0]["curves"][0]["value"], nlohmann::json({2.25}));
   EXPECT_EQ(report.summary, "2 runs");
   EXPECT_EQ(data_of(make_report({{directory / "a/run", directory / "a/run"}, "9"}).html)["runs"][1]["name"], "run (2)");
+  // Each has only as many parts as it needs.
+  make_run(directory / "b/a/run", kStep);
+  make_run(directory / "b/other", kStep);
+  const auto more = data_of(make_report({{directory / "a/run", directory / "b/run", directory / "b/a/run",
+                                          directory / "b/other", directory / "b/a/run"},
+                                         "9"})
+                                .html);
+  std::vector<std::string> names;
+  for (const auto& run : more["runs"]) names.push_back(run["name"]);
+  EXPECT_THAT(names, ElementsAre(HasSubstr("/a/run"), "b/run", "b/a/run", "other", "b/a/run (2)"));
 }
 
 TEST(ReportPage, ARunThatWentOnHasTheFiguresOfAllItsSessions) {
