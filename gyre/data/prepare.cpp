@@ -21,12 +21,6 @@
 namespace gyre {
 namespace {
 
-// How much text bpe is trained on: in proportion to the vocabulary, which decides how much is needed. Four times as
-// much gave 1% fewer tokens for 73 MB of novels (8192 pieces), and the trainer's memory grows with the sample.
-int64_t sample_bytes(int64_t vocabulary) {
-  return std::clamp<int64_t>(vocabulary * 128, 1 << 20, 16 << 20);
-}
-
 // The path of `out` with links resolved and without a slash at its end.
 std::filesystem::path resolved(const std::filesystem::path& out) {
   std::error_code error;
@@ -186,14 +180,15 @@ TokenizerModel find_tokenizer(const PrepareOptions& options, Texts& texts) {
     texts.read(*input, "measuring", [&](const TextChunk& chunk) { total += static_cast<int64_t>(chunk.text.size()); });
   }
   if (total == 0) throw InputError("the text is empty; there is nothing to learn a vocabulary from");
-  TextSample sample(total, sample_bytes(options.vocabulary_size));
+  const int64_t wanted = sample_bytes(options.vocabulary_size);
+  TextSample sample(total, wanted);
   for (const auto& input : texts.inputs()) {
     texts.read(*input, "sampling", [&](const TextChunk& chunk) {
       sample.begin_chunk(chunk.text.size());
       for_each_part(chunk, input->layout(), [&](const TextPart& part) { sample.add(part.text); });
     });
   }
-  model.content = train_bpe_tokenizer(sample.lines(), options.vocabulary_size);
+  model.content = train_bpe_tokenizer(sample.lines(), options.vocabulary_size, total > wanted);
   return model;
 }
 

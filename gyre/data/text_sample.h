@@ -9,6 +9,9 @@
 
 namespace gyre {
 
+// How much text bpe is trained on: as much as the vocabulary needs, since the trainer's time and memory grow with it.
+int64_t sample_bytes(int64_t vocabulary);
+
 // Takes lines evenly from all of a text: from the beginning of every chunk, a share of it that bounds the sample. A
 // line of more than 4 KiB counts as several. A line that is longer than what is left of the share is taken whole, and
 // later chunks give less; what a chunk leaves over, later ones may give.

@@ -42,8 +42,9 @@ std::unique_ptr<Tokenizer> make_byte_tokenizer();
 std::unique_ptr<Tokenizer> parse_sentencepiece_tokenizer(const std::string& model, const std::string& origin,
                                                          const std::string& end_of_document);
 // Trains BPE on the lines of `sample` and returns the model. Deterministic. Throws InputError if the sample is too
-// small for so many pieces, or its characters need more.
-std::string train_bpe_tokenizer(const std::vector<std::string>& sample, int64_t vocabulary_size);
+// small for so many pieces, or its characters need more. `text_has_more`: than the sample, for the error.
+std::string train_bpe_tokenizer(const std::vector<std::string>& sample, int64_t vocabulary_size,
+                                bool text_has_more = false);
 bool has_sentencepiece();
 
 // The tokenizers that need no file: "byte", and "bpe" if gyre was built with sentencepiece.

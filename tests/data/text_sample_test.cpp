@@ -37,6 +37,17 @@ size_t bytes_of(const TextSample& sample) {
   return bytes;
 }
 
+TEST(TextSample, GrowsWithTheVocabulary) {
+  // Up to here, other sizes would give other vocabularies than earlier versions.
+  EXPECT_EQ(sample_bytes(300), 1 << 20);
+  EXPECT_EQ(sample_bytes(50'000), 6'400'000);
+  EXPECT_EQ(sample_bytes(131'072), 16 << 20);
+  EXPECT_EQ(sample_bytes(131'073), (16 << 20) + 1024);
+  // 73 MB of novels, taken whole, have fewer pieces.
+  EXPECT_GE(sample_bytes(256'000), 128 << 20);
+  EXPECT_EQ(sample_bytes(1'000'000), 256 << 20);
+}
+
 TEST(TextSample, HasItsSizeHoweverLongTheLines) {
   // With 300 chunks, a chunk's share is 3.4 KiB.
   for (const size_t line_bytes : {20, 1000, 3400, 4096, 6000, 100'000, 1'000'000}) {

@@ -15,7 +15,9 @@
 namespace gyre {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::vector<std::string> lines() {
   RandomStream stream(1, StreamPurpose::Test, 1);
@@ -97,6 +99,16 @@ TEST(SentencePiece, CutsDoNotShow) {
     EXPECT_EQ(parts, whole) << at;
   }
   EXPECT_GT(cuts, 10u);
+}
+
+// More of the same text would not be taken into the sample.
+TEST(SentencePiece, OfASampleThatIsTooSmallItSaysWhatWasTaken) {
+  if (!has_sentencepiece()) GTEST_SKIP() << "built without sentencepiece";
+  EXPECT_THAT([] { train_bpe_tokenizer(lines(), 5000); },
+              ::testing::ThrowsMessage<InputError>(HasSubstr("or more text")));
+  EXPECT_THAT([] { train_bpe_tokenizer(lines(), 5000, true); },
+              ::testing::ThrowsMessage<InputError>(AllOf(HasSubstr("that it would be learnt from have"),
+                                                         HasSubstr("KiB"), Not(HasSubstr("or more text")))));
 }
 
 TEST(SentencePiece, EndsDocumentsAsAskedFor) {

@@ -19,7 +19,7 @@ bool has_sentencepiece() {
 std::unique_ptr<Tokenizer> parse_sentencepiece_tokenizer(const std::string&, const std::string&, const std::string&) {
   refuse();
 }
-std::string train_bpe_tokenizer(const std::vector<std::string>&, int64_t) {
+std::string train_bpe_tokenizer(const std::vector<std::string>&, int64_t, bool) {
   refuse();
 }
 

@@ -54,9 +54,17 @@ int64_t number_after(const std::string& message, const std::string& words) {
   return number;
 }
 
-// The trainer's messages refer to its source code. Translates the ones that a user can act on.
-std::string explain_training_fault(const std::string& fault, int64_t vocabulary_size) {
+// The trainer's messages refer to its source code. Translates the ones that a user can act on. `sampled_bytes`: 0 if
+// it had all text.
+std::string explain_training_fault(const std::string& fault, int64_t vocabulary_size, size_t sampled_bytes) {
   const int64_t max_pieces = number_after(fault, "a value <= ");
+  if (max_pieces >= kSmallestVocabulary && sampled_bytes > 0) {
+    // A smaller vocabulary is learnt from less, so that this number of pieces may be too many too.
+    return fmt::format(
+        "--vocab-size is {}, and the {} of this text that it would be learnt from have {} pieces at "
+        "most; give fewer, or more varied text",
+        vocabulary_size, human_bytes(static_cast<double>(sampled_bytes)), max_pieces);
+  }
   if (max_pieces >= kSmallestVocabulary) {
     return fmt::format("--vocab-size is {}, and this text has {} pieces at most; give {} or less, or more text",
                        vocabulary_size, max_pieces, max_pieces);
@@ -188,11 +196,15 @@ std::unique_ptr<Tokenizer> parse_sentencepiece_tokenizer(const std::string& byte
   return std::make_unique<SentencePieceTokenizer>(std::move(processor), model, end);
 }
 
-std::string train_bpe_tokenizer(const std::vector<std::string>& sample, int64_t vocabulary_size) {
+std::string train_bpe_tokenizer(const std::vector<std::string>& sample, int64_t vocabulary_size, bool text_has_more) {
   std::string trained;
   const std::string fault = module().train(sample, vocabulary_size, trained);
-  if (!fault.empty()) throw InputError(explain_training_fault(fault, vocabulary_size));
-  return trained;
+  if (fault.empty()) return trained;
+  size_t sampled_bytes = 0;
+  if (text_has_more) {
+    for (const std::string& line : sample) sampled_bytes += line.size();
+  }
+  throw InputError(explain_training_fault(fault, vocabulary_size, sampled_bytes));
 }
 
 }  // namespace gyre
