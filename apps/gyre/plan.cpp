@@ -183,6 +183,23 @@ void print_table(const Plan& plan, const Config& config, int workers_of_replica)
         describe_need(best, best.tokens_per_second / tokens / best.schedule.replicas));
 }
 
+Plan make_plan_with_progress(const std::vector<LayerProfile>& layers, PlanOptions options) {
+  StatusLine line(stderr, isatty(STDERR_FILENO) != 0);
+  options.progress = [&](size_t simulated, size_t all) {
+    if (!line.is_due()) return;
+    line.draw(static_cast<double>(simulated) / static_cast<double>(all),
+              fmt::format("{} of {} simulated", simulated, counted(static_cast<int64_t>(all), "schedule")));
+  };
+  try {
+    Plan plan = make_plan(layers, options);
+    line.finish();
+    return plan;
+  } catch (...) {
+    line.finish();  // the error has a line of its own
+    throw;
+  }
+}
+
 void run(const Flags& flags) {
   Config config = load_config(flags.config, flags.overrides);
   if (flags.cluster.empty()) check_stages(config);
@@ -191,14 +208,7 @@ void run(const Flags& flags) {
   if (!flags.cluster.empty()) options.cluster = &cluster.emplace(load_cluster(flags.cluster));
   if (config.model.vocabulary == 0) resolve_vocabulary(config, Dataset::open(config.data));
   const auto layers = profile_layers(config);
-  StatusLine line(stderr, isatty(STDERR_FILENO) != 0);
-  options.progress = [&](size_t simulated, size_t all) {
-    if (!line.is_due()) return;
-    line.draw(static_cast<double>(simulated) / static_cast<double>(all),
-              fmt::format("{} of {} simulated", simulated, counted(static_cast<int64_t>(all), "schedule")));
-  };
-  const Plan plan = make_plan(layers, options);
-  line.finish();
+  const Plan plan = make_plan_with_progress(layers, options);
   if (flags.json) {
     print_json(layers, plan, config, options);
   } else if (cluster) {

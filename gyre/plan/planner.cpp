@@ -175,11 +175,7 @@ class Planner {
     return options_.cluster == nullptr ? options_.window : (total + shape_.replicas - 1) / shape_.replicas;
   }
 
-  void add(const ScheduleOptions& options) {
-    if (options.stages <= static_cast<int>(layers_.size())) return candidates_.push_back({options, nullptr, places_});
-    leave_out(options,
-              fmt::format("{} stages need as many layers, and the model has {}", options.stages, layers_.size()));
-  }
+  void add(const ScheduleOptions& options) { candidates_.push_back({options, nullptr, places_}); }
 
   // On all cores; verdicts come in the order of the candidates.
   void judge_candidates() {
@@ -196,6 +192,11 @@ class Planner {
 
   Verdict judge(const Candidate& candidate) const {
     Verdict verdict{candidate.options, {}, {}, {}};
+    if (verdict.options.stages > static_cast<int>(layers_.size())) {
+      verdict.why_not =
+          fmt::format("{} stages need as many layers, and the model has {}", verdict.options.stages, layers_.size());
+      return verdict;
+    }
     std::optional<Schedule> schedule =
         candidate.of_file != nullptr ? *candidate.of_file : next_servable(verdict.options, verdict.why_not);
     if (!schedule) return verdict;
