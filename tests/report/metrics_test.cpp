@@ -17,6 +17,7 @@
 #include "gyre/core/files.h"
 #include "gyre/report/metrics_reader.h"
 #include "gyre/report/progress.h"
+#include "support/counted_writes.h"
 #include "support/forwarding_files.h"
 #include "support/temporary_directory.h"
 
@@ -122,16 +123,6 @@ TEST(Metrics, AContinuedFileHasWhatTheCheckpointHolds) {
   EXPECT_THROW(continue_metrics(path, 3, {}), InputError);
   EXPECT_EQ(read_file(path), text) << "what cannot be read is left as it is";
 }
-
-// Counts how much is written at once.
-class CountedWrites final : public ForwardingFiles {
- public:
-  ssize_t write(int descriptor, const void* data, size_t bytes) override {
-    most = std::max(most, bytes);
-    return ForwardingFiles::write(descriptor, data, bytes);
-  }
-  size_t most = 0;
-};
 
 TEST(Metrics, AContinuedFileOfAnySizeIsCopiedInPieces) {
   const testing_support::TemporaryDirectory directory;

@@ -11,7 +11,7 @@
 #include "gyre/schedule/builders.h"
 #include "gyre/schedule/schedule_settings.h"
 #include "gyre/schedule/text.h"
-#include "support/forwarding_files.h"
+#include "support/counted_writes.h"
 #include "support/temporary_directory.h"
 
 namespace gyre {
@@ -43,16 +43,6 @@ TEST(Trace, ShowsHowLongAMessageOfAnotherProcessWasUnderWay) {
       {"a:0:0:0", {1e6, 1.5e6}}, {"a:0:0:1", {1.75e6, 1.75e6}}, {"g:0:1:0", {3.5e6, 3.75e6}}};
   EXPECT_EQ(spans, expected);
 }
-
-// Counts how much is written at once.
-class CountedWrites final : public ForwardingFiles {
- public:
-  ssize_t write(int descriptor, const void* data, size_t bytes) override {
-    most = std::max(most, bytes);
-    return ForwardingFiles::write(descriptor, data, bytes);
-  }
-  size_t most = 0;
-};
 
 TEST(Trace, IsWrittenInPieces) {
   const Schedule schedule = make_schedule({"1f1b", 1, 1});
