@@ -190,14 +190,7 @@ Plan make_plan_with_progress(const std::vector<LayerProfile>& layers, PlanOption
     line.draw(static_cast<double>(simulated) / static_cast<double>(all),
               fmt::format("{} of {} simulated", simulated, counted(static_cast<int64_t>(all), "schedule")));
   };
-  try {
-    Plan plan = make_plan(layers, options);
-    line.finish();
-    return plan;
-  } catch (...) {
-    line.finish();  // the error has a line of its own
-    throw;
-  }
+  return make_plan(layers, options);
 }
 
 void run(const Flags& flags) {

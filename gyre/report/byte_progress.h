@@ -16,9 +16,6 @@ class ByteProgress {
   using Clock = StatusLine::Clock;
   ByteProgress(std::FILE* out, bool is_terminal, Clock clock = std::chrono::steady_clock::now)
       : clock_(std::move(clock)), line_(out, is_terminal, clock_) {}
-  ~ByteProgress() { line_.finish(); }
-  ByteProgress(const ByteProgress&) = delete;
-  ByteProgress& operator=(const ByteProgress&) = delete;
 
   // total: 0 if not known. If `doing` changes or `done` decreases, speed and ETA are measured from then on.
   void at(const std::string& doing, int64_t done, int64_t total);

@@ -14,6 +14,9 @@ class StatusLine {
   using Clock = std::function<std::chrono::steady_clock::time_point()>;
   StatusLine(std::FILE* out, bool is_terminal, Clock clock = std::chrono::steady_clock::now)
       : out_(out), is_terminal_(is_terminal), clock_(std::move(clock)) {}
+  ~StatusLine() { finish(); }
+  StatusLine(const StatusLine&) = delete;
+  StatusLine& operator=(const StatusLine&) = delete;
 
   // Whether it is time to draw again. Ask before making the text.
   bool is_due() const;
