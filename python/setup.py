@@ -17,7 +17,7 @@ rooms = [gyre / "optim/parameter", gyre / "optim/settings"]
 sources = [gyre / "core/random.cpp", gyre / "core/text.cpp", gyre / "tensors/device.cpp"]
 sources += [gyre / "tensors/matrix_block.cpp", gyre / "optim/rotating_optimizer.cpp"]
 # Without oneDNN: matrix products by PyTorch.
-sources += [gyre / "kernels/rows.cpp", gyre / "kernels/fused_product.cpp", gyre / "kernels/bf16/missing.cpp"]
+sources += [gyre / "kernels/rows.cpp", gyre / "kernels/fused_product.cpp", gyre / "kernels/bf16/missing.cpp", gyre / "kernels/fp32/missing.cpp"]
 sources += [gyre / "kernels/matrix_product.cpp", gyre / "kernels/adam.cpp"]
 sources += [gyre / "kernels/parallel_for.cpp", gyre / "kernels/cuda/missing.cpp"]
 sources += [file for room in rooms for file in sorted(room.glob("*.cpp"))]

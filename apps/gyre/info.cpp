@@ -54,6 +54,7 @@ nlohmann::ordered_json describe() {
           {"libtorch", TORCH_VERSION},
           {"cores", usable_core_count()},
           {"bf16_products", bf16_products()},
+          {"fp32_products", fp32_products()},
           {"devices", device_names()},
           {"device_memory", device_bytes()},
           {"schedules", schedule_names()},

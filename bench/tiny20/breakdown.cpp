@@ -39,7 +39,7 @@ bool is_one_of(std::string_view name, std::initializer_list<std::string_view> na
 
 Kind kind_of_scope(std::string_view name) {
   if (name == "gyre::update") return Optimizer;
-  if (name == "gyre::linear" || name == "gyre::attention_product") return Products;
+  if (is_one_of(name, {"gyre::linear", "gyre::matrix_product", "gyre::attention_product"})) return Products;
   if (name == "gyre::bias_gradient") return Biases;
   if (name == "gyre::attention" || name == "gyre::rotary") return Attention;
   if (name == "gyre::norm") return Norms;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The model of bench/tiny20 as a plain PyTorch loop: bf16 by autocast, AdamW, clipping.
+"""The model of bench/tiny20 as a plain PyTorch loop: in bf16 by autocast or in fp32, AdamW, clipping.
 
-Usage: pytorch.py LAYERS WIDTH HEADS CONTEXT VOCABULARY MICROBATCH DEVICE plain|compiled. Compiled, the model goes through torch.compile,
+Usage: pytorch.py LAYERS WIDTH HEADS CONTEXT VOCABULARY MICROBATCH DEVICE bf16|fp32 plain|compiled. Compiled, the model goes through torch.compile,
 which needs a C++ compiler on a CPU and Triton on a GPU, and AdamW is fused. Prints its version when it is ready. Then, for every line
 "MICROBATCHES_OF_AN_UPDATE MICROBATCHES" on standard input, trains for that many microbatches and prints the seconds.
 """
@@ -56,7 +56,7 @@ class Gpt(nn.Module):
 def main():
     layers, width, heads, context, vocabulary, microbatch = map(int, sys.argv[1:7])
     device = torch.device(sys.argv[7])
-    on_gpu, compiled = device.type != "cpu", sys.argv[8] == "compiled"
+    on_gpu, bf16, compiled = device.type != "cpu", sys.argv[8] == "bf16", sys.argv[9] == "compiled"
     torch.manual_seed(1)
     model = Gpt(layers, width, heads, context, vocabulary).to(device)
     fused = {"fused": True} if compiled else {}
@@ -70,7 +70,7 @@ def main():
     def update(accumulate):
         for _ in range(accumulate):
             tokens = torch.randint(vocabulary, (microbatch, context + 1)).to(device)
-            with torch.autocast(device.type, dtype=torch.bfloat16):
+            with torch.autocast(device.type, dtype=torch.bfloat16, enabled=bf16):
                 loss = run(tokens[:, :-1], tokens[:, 1:])
             (loss / accumulate).backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)

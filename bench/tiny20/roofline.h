@@ -34,7 +34,7 @@ class Roofline {
   virtual Times measure() = 0;
 };
 
-// Null in a build without oneDNN, which computes the products.
+// Null if oneDNN, which computes the products, is not in the build or cannot compute them on this CPU.
 std::unique_ptr<Roofline> make_roofline(const Shape& shape, int64_t parameters);
 
 }  // namespace gyre::bench

@@ -54,13 +54,16 @@ class Product {
 };
 using Make = std::function<Product(const dnnl::engine&)>;
 
+// What is multiplied is of one type; a product's result may be wider.
+using Type = memory::data_type;
+
 // a (m, k) times b (k, n); a batch of such products if `batch` is not 0.
-Make product_of(int64_t batch, int64_t m, int64_t n, int64_t k, memory::data_type result, Tag a, Tag b, Tag c) {
+Make product_of(int64_t batch, int64_t m, int64_t n, int64_t k, Type type, Type result, Tag a, Tag b, Tag c) {
   return [=](const dnnl::engine& engine) {
     const auto dims = [batch](int64_t rows, int64_t columns) {
       return batch > 0 ? memory::dims{batch, rows, columns} : memory::dims{rows, columns};
     };
-    const auto desc = onednn::matmul(engine, memory::desc(dims(m, k), kBf16, a), memory::desc(dims(k, n), kBf16, b),
+    const auto desc = onednn::matmul(engine, memory::desc(dims(m, k), type, a), memory::desc(dims(k, n), type, b),
                                      memory::desc(), memory::desc(dims(m, n), result, c));
     return Product(
         engine, dnnl::matmul(desc),
@@ -71,23 +74,23 @@ Make product_of(int64_t batch, int64_t m, int64_t n, int64_t k, memory::data_typ
 struct LinearDescs {
   memory::desc x, w, y;
 };
-LinearDescs any_of(int64_t rows, int64_t in, int64_t out, memory::data_type weights, Tag layout_of_w) {
-  return {memory::desc({rows, in}, kBf16, Tag::any), memory::desc({out, in}, weights, layout_of_w),
-          memory::desc({rows, out}, kBf16, Tag::any)};
+LinearDescs any_of(int64_t rows, int64_t in, int64_t out, Type type, Type weights, Tag layout_of_w) {
+  return {memory::desc({rows, in}, type, Tag::any), memory::desc({out, in}, weights, layout_of_w),
+          memory::desc({rows, out}, type, Tag::any)};
 }
 
-Make inner_forward(int64_t rows, int64_t in, int64_t out) {
+Make inner_forward(int64_t rows, int64_t in, int64_t out, Type type) {
   return [=](const dnnl::engine& engine) {
-    const LinearDescs d = any_of(rows, in, out, kBf16, Tag::any);
+    const LinearDescs d = any_of(rows, in, out, type, type, Tag::any);
     const auto desc = onednn::linear_forward(engine, d.x, d.w, d.y);
     return Product(
         engine, dnnl::inner_product_forward(desc),
         {{DNNL_ARG_SRC, desc.src_desc()}, {DNNL_ARG_WEIGHTS, desc.weights_desc()}, {DNNL_ARG_DST, desc.dst_desc()}});
   };
 }
-Make inner_data(int64_t rows, int64_t in, int64_t out) {
+Make inner_data(int64_t rows, int64_t in, int64_t out, Type type) {
   return [=](const dnnl::engine& engine) {
-    const LinearDescs d = any_of(rows, in, out, kBf16, Tag::any);
+    const LinearDescs d = any_of(rows, in, out, type, type, Tag::any);
     const auto desc =
         onednn::linear_backward_data(engine, d.x, d.w, d.y, onednn::linear_forward(engine, d.x, d.w, d.y));
     return Product(engine, dnnl::inner_product_backward_data(desc),
@@ -96,10 +99,10 @@ Make inner_data(int64_t rows, int64_t in, int64_t out) {
                     {DNNL_ARG_DIFF_DST, desc.diff_dst_desc()}});
   };
 }
-Make inner_weights(int64_t rows, int64_t in, int64_t out, Tag layout) {
+Make inner_weights(int64_t rows, int64_t in, int64_t out, Type type, Tag layout) {
   return [=](const dnnl::engine& engine) {
-    const LinearDescs d = any_of(rows, in, out, kFp32, layout);
-    const LinearDescs forward = any_of(rows, in, out, kBf16, Tag::any);
+    const LinearDescs d = any_of(rows, in, out, type, kFp32, layout);
+    const LinearDescs forward = any_of(rows, in, out, type, type, Tag::any);
     const auto desc = onednn::linear_backward_weights(engine, d.x, d.w, d.y,
                                                       onednn::linear_forward(engine, forward.x, forward.w, forward.y));
     return Product(engine, dnnl::inner_product_backward_weights(desc),
@@ -130,39 +133,43 @@ Make fastest(const std::vector<Make>& ways, const dnnl::engine& engine, dnnl::st
 }
 
 // Forward and both halves of the backward of y = x W^T.
-std::vector<Make> linear_products(int64_t rows, int64_t in, int64_t out, const dnnl::engine& engine,
+std::vector<Make> linear_products(int64_t rows, int64_t in, int64_t out, Type type, const dnnl::engine& engine,
                                   dnnl::stream& stream) {
-  return {fastest({product_of(0, rows, out, in, kBf16, Tag::any, Tag::any, Tag::any), inner_forward(rows, in, out)},
+  const auto product = [&](int64_t m, int64_t n, int64_t k, Type result, Tag a, Tag b, Tag c) {
+    return product_of(0, m, n, k, type, result, a, b, c);
+  };
+  return {fastest({product(rows, out, in, type, Tag::any, Tag::any, Tag::any), inner_forward(rows, in, out, type)},
                   engine, stream),
-          fastest({product_of(0, rows, in, out, kBf16, Tag::any, Tag::any, Tag::any), inner_data(rows, in, out)},
-                  engine, stream),
-          fastest({product_of(0, out, in, rows, kFp32, Tag::any, Tag::any, Tag::any),
-                   product_of(0, out, in, rows, kFp32, Tag::ba, Tag::ab, Tag::ab),
-                   inner_weights(rows, in, out, Tag::any), inner_weights(rows, in, out, Tag::ab)},
+          fastest({product(rows, in, out, type, Tag::any, Tag::any, Tag::any), inner_data(rows, in, out, type)}, engine,
+                  stream),
+          fastest({product(out, in, rows, kFp32, Tag::any, Tag::any, Tag::any),
+                   product(out, in, rows, kFp32, Tag::ba, Tag::ab, Tag::ab),
+                   inner_weights(rows, in, out, type, Tag::any), inner_weights(rows, in, out, type, Tag::ab)},
                   engine, stream)};
 }
 
 // The products of attention, without a causal mask: scores, output, and the gradients of probabilities, values, queries
 // and keys.
-std::vector<Make> attention_products(const Shape& s, const dnnl::engine& engine, dnnl::stream& stream) {
+std::vector<Make> attention_products(const Shape& s, Type type, const dnnl::engine& engine, dnnl::stream& stream) {
   const int64_t batch = s.microbatch * s.heads, size = s.width / s.heads;
   const auto best = [&](int64_t m, int64_t n, int64_t k) {
-    return fastest({product_of(batch, m, n, k, kBf16, Tag::abc, Tag::abc, Tag::abc),
-                    product_of(batch, m, n, k, kBf16, Tag::abc, Tag::acb, Tag::abc),
-                    product_of(batch, m, n, k, kBf16, Tag::any, Tag::any, Tag::any)},
+    return fastest({product_of(batch, m, n, k, type, type, Tag::abc, Tag::abc, Tag::abc),
+                    product_of(batch, m, n, k, type, type, Tag::abc, Tag::acb, Tag::abc),
+                    product_of(batch, m, n, k, type, type, Tag::any, Tag::any, Tag::any)},
                    engine, stream);
   };
   const Make square = best(s.context, s.context, size), narrow = best(s.context, size, s.context);
   return {square, narrow, square, narrow, narrow, narrow};
 }
 
+// copy: of the weights in bf16; null if they are used in fp32.
 GYRE_CPU_KERNEL void adamw_pass(float* __restrict w, float* __restrict m, float* __restrict v,
                                 const float* __restrict g, c10::BFloat16* __restrict copy, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
     m[i] = 0.9f * m[i] + 0.1f * g[i];
     v[i] = 0.99f * v[i] + 0.01f * g[i] * g[i];
     w[i] = 0.999f * w[i] - 1e-4f * m[i] / (std::sqrt(v[i]) + 1e-8f);
-    cpu::store(copy + i, w[i]);
+    if (copy != nullptr) cpu::store(copy + i, w[i]);
   }
 }
 
@@ -177,12 +184,13 @@ class OneDnnRoofline final : public Roofline {
   OneDnnRoofline(const Shape& shape, int64_t parameters) : shape_(shape), engine_(dnnl::engine::kind::cpu, 0) {
     use_threads(1);
     dnnl::stream stream(engine_);
+    const Type type = shape.fp32 ? kFp32 : kBf16;
     std::vector<std::pair<std::vector<Make>, int64_t>> all;  // products, and how often each occurs
     for (const auto& [in, out] : shape.matrices()) {
-      all.emplace_back(linear_products(shape.rows(), in, out, engine_, stream), shape.layers);
+      all.emplace_back(linear_products(shape.rows(), in, out, type, engine_, stream), shape.layers);
     }
-    all.emplace_back(attention_products(shape, engine_, stream), shape.layers);
-    all.emplace_back(linear_products(shape.rows(), shape.width, shape.vocabulary, engine_, stream), 1);
+    all.emplace_back(attention_products(shape, type, engine_, stream), shape.layers);
+    all.emplace_back(linear_products(shape.rows(), shape.width, shape.vocabulary, type, engine_, stream), 1);
     for (int worker = 0; worker < shape.workers; ++worker) {
       Share& share = shares_.emplace_back();
       for (const auto& [products, times] : all) {
@@ -193,7 +201,7 @@ class OneDnnRoofline final : public Roofline {
       const int64_t count = parameters / shape.workers;
       for (at::Tensor* tensor : {&share.weights, &share.first, &share.second, &share.gradient})
         *tensor = at::ones({count});
-      share.copy = at::ones({count}, at::kBFloat16);
+      if (!shape.fp32) share.copy = at::ones({count}, at::kBFloat16);
     }
   }
 
@@ -205,7 +213,8 @@ class OneDnnRoofline final : public Roofline {
                        (1.0 / shape_.workers);
     times.update = together([](Share& share, dnnl::stream&) {
       adamw_pass(share.weights.data_ptr<float>(), share.first.data_ptr<float>(), share.second.data_ptr<float>(),
-                 share.gradient.data_ptr<float>(), share.copy.data_ptr<c10::BFloat16>(), share.weights.numel());
+                 share.gradient.data_ptr<float>(),
+                 share.copy.defined() ? share.copy.data_ptr<c10::BFloat16>() : nullptr, share.weights.numel());
     });
     return times;
   }
@@ -239,7 +248,11 @@ class OneDnnRoofline final : public Roofline {
 }  // namespace
 
 std::unique_ptr<Roofline> make_roofline(const Shape& shape, int64_t parameters) {
-  return std::make_unique<OneDnnRoofline>(shape, parameters);
+  try {
+    return std::make_unique<OneDnnRoofline>(shape, parameters);
+  } catch (const dnnl::error&) {  // no product of bf16 without AVX-512
+    return nullptr;
+  }
 }
 
 }  // namespace gyre::bench

@@ -14,6 +14,7 @@ struct Shape {
   int64_t layers = 8, width = 384, heads = 6, context = 256, vocabulary = 8192, microbatch = 4;
   int workers = 2;                                       // also the number of stages
   bool llama = false;                                    // instead of a GPT
+  bool fp32 = false;                                     // compute in fp32 instead of bf16
   bool bf16_moments = false;                             // [optimizer] moments
   int64_t refresh_lag = 0;                               // [optimizer.basis-rotation] refresh_lag
   std::string device = "cpu";                            // of all workers

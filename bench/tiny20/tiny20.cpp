@@ -2,7 +2,7 @@
 // 20.6M parameters, trained with AdamW and with basis rotation at 1,024 and 4,096 tokens per update.
 //   tiny20 [--rounds N] [--microbatches N] [--accumulate A...] [--llama]
 //          [--width W --layers L --heads H --context C --vocabulary V --microbatch M] [--stages S]
-//          [--device NAME [--peak TFLOPS]] [--python PYTHON] [--compiled]
+//          [--fp32] [--device NAME [--peak TFLOPS]] [--python PYTHON] [--compiled]
 // Every round measures each of them once, between two measurements of the roofline (the matrix products of a microbatch
 // with oneDNN, on packed matrices and as many threads as there are workers, and one pass of AdamW over the bytes of an
 // update). Each is compared with the mean of the two, in clock time and in processor time, which other programs disturb
@@ -26,6 +26,7 @@
 
 #include "gyre/build/balance.h"
 #include "gyre/core/error.h"
+#include "gyre/kernels/linear.h"
 #include "gyre/model/gpt.h"
 #include "gyre/optim/settings/basis_rotation_settings.h"
 #include "gyre/plan/partition.h"
@@ -94,7 +95,7 @@ class Training {
   static Pipeline make_pipeline(const Shape& shape, const Arm& arm) {
     const Layers layers = layers_of(shape);
     RuntimeOptions options;
-    options.compute = at::kBFloat16;
+    options.compute = shape.fp32 ? at::kFloat : at::kBFloat16;
     options.clip_scope = ClipScope::Stage;
     options.clip = 1;
     options.learning_rate = [](int64_t) { return 1e-4; };
@@ -136,7 +137,7 @@ class PyTorch {
   PyTorch(const Shape& s, const std::string& python, bool compiled)
       : peer_({python, GYRE_TINY20_PYTORCH, std::to_string(s.layers), std::to_string(s.width), std::to_string(s.heads),
                std::to_string(s.context), std::to_string(s.vocabulary), std::to_string(s.microbatch), s.device,
-               compiled ? "compiled" : "plain"},
+               s.fp32 ? "fp32" : "bf16", compiled ? "compiled" : "plain"},
               {{"OMP_NUM_THREADS", std::to_string(s.workers)}, {"OMP_WAIT_POLICY", "passive"}}),
         rows_(s.rows()) {}
 
@@ -183,8 +184,11 @@ struct Flags {
 
 void print_memory(const Shape& s, const std::vector<Arm>& arms) {
   for (const Arm& arm : arms) {
-    std::vector<std::string> command = {"/proc/self/exe", "--memory-of", name_of(arm, s),
+    std::vector<std::string> command = {"/proc/self/exe",
+                                        "--memory-of",
+                                        name_of(arm, s),
                                         s.llama ? "--llama" : "--no-llama",
+                                        s.fp32 ? "--fp32" : "--bf16",
                                         s.bf16_moments ? "--bf16-moments" : "--fp32-moments"};
     command.insert(command.end(), {"--accumulate", std::to_string(arm.accumulate)});
     Shape::each_number(s, [&](const char* flag, auto number, const char*) {
@@ -229,7 +233,8 @@ void measure(const Shape& shape, const Flags& flags) {
              static_cast<double>(parameters) / 1e6, shape.width, shape.workers, flags.microbatches, shape.rows());
   const bool on_host = !has_streams(device_named(shape.device));
   const auto roofline = on_host ? make_roofline(shape, parameters) : nullptr;
-  if (on_host && !roofline) fmt::print("no roofline: built without oneDNN\n");
+  if (on_host && !roofline)
+    fmt::print("no roofline: oneDNN is not in the build, or cannot compute these products on this CPU\n");
   const bool compiled = flags.compiled || !on_host;
   const auto pytorch = flags.pytorch && !shape.llama ? PyTorch::start(shape, flags.python, compiled) : nullptr;
   if (flags.pytorch && !shape.llama && !pytorch) fmt::print("no PyTorch beside it: {} has no torch\n", flags.python);
@@ -312,7 +317,8 @@ void run(const Shape& shape, const Flags& flags) {
 }  // namespace gyre::bench
 
 int main(int argc, char** argv) {
-  const gyre::HostMemory memory;  // as in gyre-engine
+  const gyre::HostMemory memory;  // this and the next, as in gyre-engine
+  gyre::heed_limit_of_instructions();
   gyre::bench::Shape shape;
   gyre::bench::Flags flags;
   CLI::App app("gyre over the roofline, and over PyTorch");
@@ -327,6 +333,7 @@ int main(int argc, char** argv) {
   app.add_option("--device", shape.device, "Of all workers, such as cuda:0; neither breakdown nor memory then");
   app.add_option("--peak", flags.peak, "Of the device, in 10^12 bf16 operations a second: prints the share of it");
   app.add_flag("--llama,!--no-llama", shape.llama, "Instead of a GPT; PyTorch has none beside it");
+  app.add_flag("--fp32,!--bf16", shape.fp32, "What the model computes in, and PyTorch beside it");
   app.add_flag("--bf16-moments,!--fp32-moments", shape.bf16_moments, "As [optimizer] moments says");
   app.add_option("--python", flags.python, "With torch");
   app.add_flag("--pytorch,!--no-pytorch", flags.pytorch);

@@ -29,6 +29,10 @@ HeadTensors by_head(const HeadTensors& inputs) {
   return {by_head(inputs.query), by_head(inputs.key), by_head(inputs.value)};
 }
 
+HeadTensors wide(const HeadTensors& inputs) {
+  return {inputs.query.to(at::kFloat), inputs.key.to(at::kFloat), inputs.value.to(at::kFloat)};
+}
+
 // Stacks the rows of all query heads that share a key-value head, so that one matrix product serves them:
 // (batch * query heads, context, n) -> (batch * key-value heads, query / key_value * context, n).
 // key_value_heads: those of the whole batch.
@@ -98,6 +102,10 @@ Attended attention(const HeadTensors& inputs, bool causal) {
   const ProfileScope scope("gyre::attention");
   if (inputs.query.is_cuda() && sdpa::is_there()) return sdpa::attention(inputs, causal);
   Attended result;
+  if (is_widened(inputs.query)) {
+    result.output = portable::attention(wide(inputs), causal).to(inputs.query.scalar_type());
+    return result;
+  }
   if (bf16::attention(inputs, causal, result)) return result;
   result.output = portable::attention(inputs, causal);
   // On the meta device: the same outputs as on the CPU.
@@ -113,6 +121,9 @@ at::Tensor attention_backward(const at::Tensor& grad, const HeadTensors& inputs,
                               bool causal) {
   const ProfileScope scope("gyre::attention");
   if (attended.recorded.defined()) return sdpa::attention_backward(grad, inputs, attended);
+  if (is_widened(grad)) {
+    return portable::attention_backward(grad.to(at::kFloat), wide(inputs), causal).to(grad.scalar_type());
+  }
   at::Tensor result;
   const bool done = bf16::attention_backward(grad, inputs, attended, causal, result);
   return done ? result : portable::attention_backward(grad, inputs, causal);
@@ -127,6 +138,12 @@ double softmax_bytes(const AttentionHeads& heads, double element_bytes) {
 double attention_working_bytes(const AttentionHeads& heads, double head_size, double context, bool causal,
                                double element_bytes) {
   if (softmax_bytes(heads, element_bytes) > 0) return 0;
+  if (element_bytes == sizeof(c10::BFloat16) && widens_bf16()) {
+    // In fp32: the gradient of the output, queries, keys and values and their gradients.
+    const double wide =
+        sizeof(float) * (3 * static_cast<double>(heads.query) + 4 * static_cast<double>(heads.key_value));
+    return context * head_size * wide + attention_working_bytes(heads, head_size, context, causal, sizeof(float));
+  }
   const double blocks = std::ceil(context / kBlockQueries), rows = std::min<double>(context, kBlockQueries);
   // The last block sees all keys, but may be short. Then, if causal, the one before it may be larger.
   const double last = context - (blocks - 1) * kBlockQueries;

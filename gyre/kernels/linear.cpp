@@ -9,6 +9,7 @@
 #include "gyre/kernels/bf16/product.h"
 #include "gyre/kernels/cpu_math.h"
 #include "gyre/kernels/cuda/kernels.h"
+#include "gyre/kernels/fp32/product.h"
 #include "gyre/kernels/fused_product.h"
 #include "gyre/kernels/matrix_product.h"
 #include "gyre/kernels/onednn/product.h"
@@ -32,23 +33,36 @@ GYRE_CPU_KERNEL void add_rows(const c10::BFloat16* __restrict x, float* __restri
   }
 }
 
+// In fp32; an undefined tensor stays undefined.
+at::Tensor wide(const at::Tensor& x) {
+  return x.defined() ? x.to(at::kFloat) : x;
+}
+
 }  // namespace
 
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
   const ProfileScope scope("gyre::linear");
-  const at::Tensor y = bf16::linear(x, weight, bias);
+  if (is_widened(x)) return linear(wide(x), wide(weight), wide(bias)).to(x.scalar_type());
+  at::Tensor y = bf16::linear(x, weight, bias);
+  if (!y.defined()) y = fp32::linear(x, weight, bias);
   return y.defined() ? y : portable::linear(x, weight, bias);
 }
 
 at::Tensor linear_backward_input(const at::Tensor& grad, const at::Tensor& weight) {
   const ProfileScope scope("gyre::linear");
-  const at::Tensor x = bf16::linear_backward_input(grad, weight);
+  if (is_widened(grad)) return linear_backward_input(wide(grad), wide(weight)).to(grad.scalar_type());
+  at::Tensor x = bf16::linear_backward_input(grad, weight);
+  if (!x.defined()) x = fp32::linear_backward_input(grad, weight);
   return x.defined() ? x : portable::linear_backward_input(grad, weight);
 }
 
 void linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Tensor& weight_gradient, bool adds) {
   const ProfileScope scope("gyre::linear");
+  if (is_widened(grad) && weight_gradient.scalar_type() == at::kFloat) {
+    return linear_backward_weight(wide(x), wide(grad), weight_gradient, adds);
+  }
   if (bf16::linear_backward_weight(x, grad, weight_gradient, adds)) return;
+  if (fp32::linear_backward_weight(x, grad, weight_gradient, adds)) return;
   portable::linear_backward_weight(x, grad, weight_gradient, adds);
 }
 
@@ -73,37 +87,33 @@ std::string bf16_products() {
   return bf16::description();
 }
 
+std::string fp32_products() {
+  return onednn::fp32_description();
+}
+
 bool has_fast_bf16_products() {
   return bf16::cpu_serves();
 }
 
 void heed_limit_of_instructions() {
-  if (onednn::is_denied_avx512()) at::globalContext().setUserEnabledMkldnn(false);
+  if (onednn::is_limited()) at::globalContext().setUserEnabledMkldnn(false);
 }
 
 bool adds_bf16_products_in_place(bool on_host) {
-  return on_host ? bf16::adds_in_place() : fused::adds_in_place();
+  return on_host ? bf16::adds_in_place() || widens_bf16() : fused::adds_in_place();
 }
 
 namespace portable {
 
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
-  if (is_widened(x)) {
-    const at::Tensor wide = bias.defined() ? bias.to(at::kFloat) : bias;
-    return linear(x.to(at::kFloat), weight.to(at::kFloat), wide).to(x.scalar_type());
-  }
   return bias.defined() ? at::linear(x, weight, bias) : at::linear(x, weight);
 }
 
 at::Tensor linear_backward_input(const at::Tensor& grad, const at::Tensor& weight) {
-  if (is_widened(grad)) return at::matmul(grad.to(at::kFloat), weight.to(at::kFloat)).to(grad.scalar_type());
   return at::matmul(grad, weight);
 }
 
 void linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Tensor& weight_gradient, bool adds) {
-  if (is_widened(grad) && weight_gradient.scalar_type() == at::kFloat) {
-    return linear_backward_weight(x.to(at::kFloat), grad.to(at::kFloat), weight_gradient, adds);
-  }
   const at::Tensor grad_rows = rows_of(grad);
   const at::Tensor x_rows = rows_of(x);
   if (x.scalar_type() == weight_gradient.scalar_type()) {

@@ -19,10 +19,13 @@ void linear_backward_bias(const at::Tensor& grad, at::Tensor& bias_gradient, boo
 
 // What computes bf16 matrix products on this CPU, e.g. "gyre (AMX)" or "oneDNN 2.6.3 (AVX-512)".
 std::string bf16_products();
+// The same of fp32: "oneDNN 2.6.3 (AVX-512)", or "libtorch".
+std::string fp32_products();
 // Whether the CPU has bf16 instructions that gyre or oneDNN uses. If not, libtorch's slower products are used.
 bool has_fast_bf16_products();
-// To be called before other threads compute. libtorch leaves bf16 products to oneDNN wherever the CPU has AVX-512, and
-// if ONEDNN_MAX_CPU_ISA forbids oneDNN to use it, they throw. Then this tells libtorch to do without oneDNN.
+// To be called before other threads compute. libtorch leaves bf16 products to oneDNN wherever the CPU has AVX-512. If
+// ONEDNN_MAX_CPU_ISA forbids oneDNN to use it, they throw, and if it forbids the instructions for bf16, they are slow.
+// Then this tells libtorch to do without oneDNN.
 void heed_limit_of_instructions();
 // Whether linear_backward_weight adds bf16 products directly to the gradient: what computes them may do so on the CPU,
 // and libtorch from 2.11 on does on a GPU. If not, each product is first computed into a temporary matrix.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "gyre/kernels/matrix_product.h"
 #include "gyre/optim/parameter/state.h"
 
 namespace gyre {
@@ -19,9 +20,9 @@ at::Tensor orthogonalised(const at::Tensor& momentum) {
   at::Tensor x = tall ? momentum.t() : momentum;
   x = x / (x.norm() + 1e-7);
   for (int iteration = 0; iteration < kIterations; ++iteration) {
-    const at::Tensor a = at::mm(x, x.t());
-    const at::Tensor b = at::mul(a, -4.7750).addmm_(a, a, 1, 2.0315);
-    x = at::mul(x, 3.4445).addmm_(b, x);
+    const at::Tensor a = matrix_product(x, x.t());
+    const at::Tensor b = matrix_product(a, a).mul_(2.0315).add_(a, -4.7750);
+    x = matrix_product(b, x).add_(x, 3.4445);
   }
   return tall ? x.t() : x;
 }

@@ -228,7 +228,7 @@ std::string summarise(const Config& config, DoneBefore before, const Dataset& da
       line("optimizer", fmt::format("{}, lr {}, {}", config.optimizer.kind, config.optimizer.lr, config.run.precision));
   text += rate_lines(config);
   if (config.run.precision == "bf16" && computes_on_host(config) && !has_fast_bf16_products())
-    text += line("", fmt::format("bf16 by {}: it takes about as long as fp32", bf16_products()));
+    text += line("", fmt::format("bf16 products: {}; training takes about as long as in fp32", bf16_products()));
   text += schedule_line(config, schedule);
   text += bubble_line(config, schedule, layers, ranges);
   if (!computes_on_host(config)) text += device_line(config, memory);

@@ -2,11 +2,9 @@
 
 #include <ATen/ATen.h>
 
-#include <vector>
-
 #include "gyre/kernels/bf16/product.h"
 #include "gyre/kernels/cpu_math.h"
-#include "gyre/kernels/portable.h"
+#include "gyre/kernels/factor.h"
 
 namespace gyre::bf16 {
 namespace {
@@ -14,33 +12,6 @@ namespace {
 bool serves(const at::Tensor& x, const at::Tensor& matrix) {
   return x.is_cpu() && x.scalar_type() == at::kBFloat16 && x.numel() > 0 && cpu::is_plain(matrix, at::kBFloat16) &&
          cpu_serves();
-}
-
-at::Tensor contiguous_rows(const at::Tensor& x) {
-  return portable::rows_of(x).contiguous();
-}
-
-// An empty tensor of x's shape, with `size` as the last dimension.
-at::Tensor result_like(const at::Tensor& x, int64_t size) {
-  std::vector<int64_t> sizes = x.sizes().vec();
-  sizes.back() = size;
-  return at::empty(sizes, x.options());
-}
-
-bool is_column_major(const at::Tensor& x) {
-  return x.stride(1) != 1;
-}
-
-// Whether the rows of x, or of its transpose, are contiguous, so that x can be a factor in place.
-bool serves_as_factor(const at::Tensor& x) {
-  if (!x.is_cpu() || x.scalar_type() != at::kBFloat16 || x.dim() != 2 || x.numel() == 0) return false;
-  const int64_t along = is_column_major(x) ? 0 : 1;
-  return x.stride(along) == 1 && x.stride(1 - along) >= x.size(along);
-}
-
-Factor factor(const at::Tensor& x) {
-  const bool transposed = is_column_major(x);
-  return {static_cast<const uint16_t*>(x.data_ptr()), x.stride(transposed ? 1 : 0), transposed};
 }
 
 }  // namespace
@@ -74,9 +45,10 @@ bool linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Ten
 }
 
 at::Tensor product(const at::Tensor& a, const at::Tensor& b, at::ScalarType type) {
-  if (!serves_as_factor(a) || !serves_as_factor(b) || !cpu_serves()) return {};
+  if (!serves_as_factor(a, at::kBFloat16) || !serves_as_factor(b, at::kBFloat16) || !cpu_serves()) return {};
   at::Tensor result = at::empty({a.size(0), b.size(1)}, a.options().dtype(type));
-  multiply({a.size(0), b.size(1), a.size(1)}, factor(a), factor(b), type == at::kFloat, result.data_ptr());
+  multiply({a.size(0), b.size(1), a.size(1)}, factor_of<uint16_t>(a), factor_of<uint16_t>(b), type == at::kFloat,
+           result.data_ptr());
   return result;
 }
 

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "gyre/kernels/factor.h"
+
 namespace gyre::bf16 {
 
 // The products of a linear map, of contiguous row-major matrices:
@@ -27,19 +29,11 @@ struct Product {
 
 // Whether any implementation can run on this CPU. ONEDNN_MAX_CPU_ISA can disable instructions, AMX tiles included.
 bool cpu_serves();
-// "gyre (AMX)", "oneDNN 2.6.3 (AVX-512)", or "libtorch" with the reason.
+// "gyre (AMX)", "oneDNN 2.6.3 (AVX-512)", "in fp32" or "libtorch" with the reason.
 std::string description();
 
-// A factor of a general product.
-struct Factor {
-  const uint16_t* data;  // bf16
-  int64_t stride;        // elements between the rows that are contiguous in memory
-  bool transposed;       // the transpose of the factor is what is stored row-major
-};
-// The sizes of c (m, n) = a (m, k) b (k, n).
-struct Sizes {
-  int64_t m, n, k;
-};
+using Factor = FactorOf<uint16_t>;
+using Sizes = ProductSizes;
 // c = a b. c is contiguous and row-major, in fp32 if `wide`, else in bf16.
 void multiply(const Sizes& sizes, const Factor& a, const Factor& b, bool wide, void* c);
 

@@ -21,17 +21,26 @@ bool cpu_serves() {
   return false;
 }
 
+bool serves_fp32() {
+  return false;
+}
+
 bool allows_tiles() {
   return max_isa() == "ALL" || max_isa() == "DEFAULT" || max_isa().find("AMX") != std::string_view::npos;
 }
 
 // libtorch has a oneDNN of its own, which the variable limits too.
-bool is_denied_avx512() {
-  return max_isa() == "SSE41" || max_isa() == "AVX" || max_isa().starts_with("AVX2");
+bool is_limited() {
+  return max_isa() == "SSE41" || max_isa() == "AVX" || max_isa().starts_with("AVX2") || max_isa() == "AVX512_CORE" ||
+         max_isa() == "AVX512_CORE_VNNI";
 }
 
 std::string description() {
   return "libtorch (built without oneDNN)";
+}
+
+std::string fp32_description() {
+  return "libtorch";
 }
 
 void multiply(const bf16::Sizes&, const bf16::Factor&, const bf16::Factor&, const uint16_t*, uint16_t*) {
@@ -39,6 +48,10 @@ void multiply(const bf16::Sizes&, const bf16::Factor&, const bf16::Factor&, cons
 }
 
 void multiply(const bf16::Sizes&, const bf16::Factor&, const bf16::Factor&, bool, float*) {
+  throw std::logic_error("built without oneDNN: this product cannot be made");
+}
+
+void multiply(const ProductSizes&, const FactorOf<float>&, const FactorOf<float>&, const float*, bool, float*) {
   throw std::logic_error("built without oneDNN: this product cannot be made");
 }
 

@@ -19,6 +19,11 @@ using dnnl::memory;
 using Tag = memory::format_tag;
 constexpr auto kBf16 = memory::data_type::bf16;
 constexpr auto kFp32 = memory::data_type::f32;
+#ifdef __x86_64__
+constexpr const char* kOtherwise = "in fp32";  // see kernels/matrix_product.h
+#else
+constexpr const char* kOtherwise = "libtorch";
+#endif
 constexpr size_t kMaxPrimitives = 1024;  // cached per thread; in some models the number of rows differs every time
 
 bool cpu_has(dnnl::cpu_isa wanted) {
@@ -51,13 +56,14 @@ struct Primitive {
   }
 };
 
-// A factor's layout in memory; see bf16::Factor.
+// A factor's layout in memory; see FactorOf.
 struct Layout {
   int64_t stride;
   bool transposed;
   auto operator<=>(const Layout&) const = default;
 };
-Layout layout(const Factor& factor) {
+template <typename Element>
+Layout layout(const FactorOf<Element>& factor) {
   return {factor.stride, factor.transposed};
 }
 
@@ -66,8 +72,8 @@ enum class Way {
   BackwardWeights,  // oneDNN's inner_product_backward_weights
 };
 enum class Result {
-  Rounded,  // bf16
-  Biased,   // bf16, with a bias
+  Rounded,  // in the type of the factors
+  Biased,   // the same, with a bias in that type
   Wide,     // fp32
   Added,    // fp32, added to the result's old contents
 };
@@ -75,6 +81,7 @@ enum class Result {
 // The product that a primitive computes.
 struct Key {
   Way way;
+  memory::data_type type;  // of the factors
   int64_t m, n, k;
   Layout a, b;
   Result result;
@@ -108,17 +115,17 @@ class Maker {
     return key.way == Way::Matmul ? make_matmul(key) : make_backward_weights(key);
   }
 
-  // A bf16 factor (rows, columns); a transposed one is read in place.
-  static memory::desc described(int64_t rows, int64_t columns, const Layout& layout) {
-    return {
-        {rows, columns}, kBf16, layout.transposed ? memory::dims{1, layout.stride} : memory::dims{layout.stride, 1}};
+  // A factor (rows, columns); a transposed one is read in place.
+  static memory::desc described(int64_t rows, int64_t columns, memory::data_type type, const Layout& layout) {
+    return {{rows, columns}, type, layout.transposed ? memory::dims{1, layout.stride} : memory::dims{layout.stride, 1}};
   }
 
   Primitive make_matmul(const Key& key) const {
     const bool wide = key.result == Result::Wide || key.result == Result::Added;
-    const memory::desc a = described(key.m, key.k, key.a), b = described(key.k, key.n, key.b);
-    const memory::desc c({key.m, key.n}, wide ? kFp32 : kBf16, Tag::ab);
-    const memory::desc bias = key.result == Result::Biased ? memory::desc({1, key.n}, kBf16, Tag::ab) : memory::desc();
+    const memory::desc a = described(key.m, key.k, key.type, key.a), b = described(key.k, key.n, key.type, key.b);
+    const memory::desc c({key.m, key.n}, wide ? kFp32 : key.type, Tag::ab);
+    const memory::desc bias =
+        key.result == Result::Biased ? memory::desc({1, key.n}, key.type, Tag::ab) : memory::desc();
     const auto desc = matmul(engine_, a, b, bias, c, attributes(key.result == Result::Added));
     return {engine_, dnnl::matmul(desc), kMatmulNames, {a, b, c, bias, desc.scratchpad_desc()}};
   }
@@ -162,6 +169,11 @@ int threads_here() {
   return at::in_parallel_region() ? 1 : at::get_num_threads();
 }
 
+std::string name_with(const char* instructions) {
+  const dnnl_version_t* version = dnnl_version();
+  return fmt::format("oneDNN {}.{}.{} ({})", version->major, version->minor, version->patch, instructions);
+}
+
 // oneDNN takes non-const pointers also for operands that it only reads.
 void* pointer(const void* to) {
   return const_cast<void*>(to);
@@ -174,39 +186,54 @@ bool cpu_serves() {
   return has;
 }
 
+bool serves_fp32() {
+  static const bool serves = cpu_has(dnnl::cpu_isa::avx512_core);
+  return serves;
+}
+
 bool allows_tiles() {
   return cpu_has(dnnl::cpu_isa::avx512_core_amx);
 }
 
-bool is_denied_avx512() {
+bool is_limited() {
 #ifdef __x86_64__
-  return __builtin_cpu_supports("avx512bw") && !cpu_has(dnnl::cpu_isa::avx512_core);
+  return (__builtin_cpu_supports("avx512bw") && !cpu_has(dnnl::cpu_isa::avx512_core)) ||
+         (__builtin_cpu_supports("avx512bf16") && !cpu_has(dnnl::cpu_isa::avx512_core_bf16));
 #else
   return false;
 #endif
 }
 
 std::string description() {
-  const dnnl_version_t* version = dnnl_version();
-  if (!cpu_serves()) return "libtorch (this CPU has no instructions for bf16, or oneDNN is told not to use them)";
-  return fmt::format("oneDNN {}.{}.{} ({})", version->major, version->minor, version->patch,
-                     allows_tiles() ? "AMX" : "AVX-512");
+  if (cpu_serves()) return name_with(allows_tiles() ? "AMX" : "AVX-512");
+  return std::string(kOtherwise) + " (this CPU has no instructions for bf16, or oneDNN is told not to use them)";
+}
+
+std::string fp32_description() {
+  return serves_fp32() ? name_with("AVX-512") : "libtorch";
 }
 
 void multiply(const Sizes& sizes, const Factor& a, const Factor& b, const uint16_t* bias, uint16_t* c) {
   const Result result = bias == nullptr ? Result::Rounded : Result::Biased;
-  maker.run({Way::Matmul, sizes.m, sizes.n, sizes.k, layout(a), layout(b), result, threads_here()},
+  maker.run({Way::Matmul, kBf16, sizes.m, sizes.n, sizes.k, layout(a), layout(b), result, threads_here()},
             {pointer(a.data), pointer(b.data), c, pointer(bias)});
 }
 
 void multiply(const Sizes& sizes, const Factor& a, const Factor& b, bool adds, float* c) {
   const Result result = adds ? Result::Added : Result::Wide;
-  maker.run({Way::Matmul, sizes.m, sizes.n, sizes.k, layout(a), layout(b), result, threads_here()},
+  maker.run({Way::Matmul, kBf16, sizes.m, sizes.n, sizes.k, layout(a), layout(b), result, threads_here()},
             {pointer(a.data), pointer(b.data), c, nullptr});
 }
 
+void multiply(const ProductSizes& sizes, const FactorOf<float>& a, const FactorOf<float>& b, const float* bias,
+              bool adds, float* c) {
+  const Result result = adds ? Result::Added : bias == nullptr ? Result::Rounded : Result::Biased;
+  maker.run({Way::Matmul, kFp32, sizes.m, sizes.n, sizes.k, layout(a), layout(b), result, threads_here()},
+            {pointer(a.data), pointer(b.data), c, pointer(bias)});
+}
+
 void multiply_long(const Sizes& sizes, const uint16_t* a, const uint16_t* b, bool adds, float* c) {
-  const Key key{Way::BackwardWeights, sizes.m, sizes.n, sizes.k, {}, {}, Result::Wide, threads_here()};
+  const Key key{Way::BackwardWeights, kBf16, sizes.m, sizes.n, sizes.k, {}, {}, Result::Wide, threads_here()};
   if (!adds) return maker.run(key, {pointer(a), pointer(b), c, nullptr});
   // The primitive cannot add to the result.
   const at::Tensor sum = at::empty({sizes.m, sizes.n}, at::kFloat);

@@ -145,7 +145,8 @@ double Attention::passing_bytes(const MicrobatchShape& shape) const {
   const double working =
       shape.on_host ? attention_working_bytes(options_.heads, size, shape.context, options_.causal, shape.element_bytes)
                     : 0;
-  const double of_inputs = shape.tokens() * gradients * shape.element_bytes + shape.sequences * working;
+  const double wide = std::max(qkv_.wide_bytes(shape), projection_.wide_bytes(shape));
+  const double of_inputs = shape.tokens() * gradients * shape.element_bytes + std::max(shape.sequences * working, wide);
   return std::max(of_inputs, weights_passing_bytes(shape));
 }
 

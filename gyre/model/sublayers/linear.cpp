@@ -1,6 +1,7 @@
 #include "gyre/model/sublayers/linear.h"
 
 #include "gyre/kernels/linear.h"
+#include "gyre/kernels/matrix_product.h"
 
 namespace gyre {
 namespace {
@@ -15,6 +16,10 @@ ParameterSpec matrix_spec(const std::string& name, const LinearOptions& options)
   spec.row_blocks = options.row_blocks;
   spec.tied_to = options.tied_to;
   return spec;
+}
+
+bool is_widened(const MicrobatchShape& shape) {
+  return shape.on_host && shape.element_bytes == 2 && widens_bf16();
 }
 
 }  // namespace
@@ -47,8 +52,13 @@ void Linear::backward_weights(Kept& kept, const GradientSums& gradients) const {
 }
 
 double Linear::product_bytes(const MicrobatchShape& shape) const {
+  if (is_widened(shape)) return sizeof(float) * shape.tokens() * (out_ + in_);
   const bool temporary = shape.adds && shape.element_bytes == 2 && !adds_bf16_products_in_place(shape.on_host);
   return temporary ? sizeof(float) * out_ * in_ : 0;
+}
+
+double Linear::wide_bytes(const MicrobatchShape& shape) const {
+  return is_widened(shape) ? sizeof(float) * (shape.tokens() * (out_ + in_) + out_ * in_) : 0;
 }
 
 }  // namespace gyre

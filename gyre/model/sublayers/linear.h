@@ -37,8 +37,12 @@ class Linear {
   void backward_weights(Kept& kept, const GradientSums& gradients) const;
   double cost() const { return out_ * in_; }
   double kept_bytes(const MicrobatchShape& shape) const { return shape.tokens() * in_ * shape.element_bytes; }
-  // Of the temporary fp32 matrix in backward_weights where a bf16 product cannot be added to a sum in place; else 0.
+  // Of temporary fp32 matrices in backward_weights: the product, where a bf16 one cannot be added to a sum in place, or
+  // the factors, where products of bf16 are computed in fp32; else 0.
   double product_bytes(const MicrobatchShape& shape) const;
+  // Of those in forward and backward_input: the factors and the result, where products of bf16 are computed in fp32;
+  // else 0.
+  double wide_bytes(const MicrobatchShape& shape) const;
 
  private:
   double out_, in_;

@@ -69,7 +69,8 @@ double Mlp::passing_bytes(const MicrobatchShape& shape) const {
   const double held = (2 + hidden_layers()) * hidden + 2 * width;
   const double before = options_.gated && shape.element_bytes > 2 ? 5 * hidden + width : 0;
   const double of_inputs = shape.tokens() * std::max(held, before) * shape.element_bytes;
-  return std::max(of_inputs, weights_passing_bytes(shape));
+  const double wide = std::max(in_.wide_bytes(shape), out_.wide_bytes(shape));
+  return std::max(of_inputs + wide, weights_passing_bytes(shape));
 }
 
 double Mlp::weights_passing_bytes(const MicrobatchShape& shape) const {

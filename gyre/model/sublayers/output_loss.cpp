@@ -114,7 +114,9 @@ double OutputLoss::passing_bytes(const MicrobatchShape& shape) const {
   MicrobatchShape in_pieces = shape;
   in_pieces.adds |= pieces > 1;
   const double of_loss = cross_entropy_bytes(shape.tokens() / pieces, static_cast<double>(vocabulary_), shape.on_host);
-  return split_bytes(shape) / pieces + gradient_of_input + std::max(of_loss, output_.product_bytes(in_pieces));
+  in_pieces.sequences /= pieces;
+  const double of_products = std::max(output_.product_bytes(in_pieces), output_.wide_bytes(in_pieces));
+  return split_bytes(shape) / pieces + gradient_of_input + std::max(of_loss, of_products);
 }
 
 }  // namespace gyre

@@ -81,7 +81,7 @@ void average_square_into(const at::Tensor& average, const at::Tensor& x, double 
     const int64_t rows = x.size(0) - begin;
     const at::Tensor below = rounded.narrow(0, begin, rows), strip = rounded.narrow(0, begin, length).t();
     at::Tensor square = rounds ? bf16::product(below, strip, at::kFloat) : at::Tensor();
-    if (!square.defined()) square = at::mm(below.to(at::kFloat), strip.to(at::kFloat));
+    if (!square.defined()) square = matrix_product(below.to(at::kFloat), strip.to(at::kFloat));
     average_into(average.narrow(0, begin, rows).narrow(1, begin, length), square, beta);
   });
 }

@@ -1,0 +1,53 @@
+// Matrices in the host's memory as factors of products, and the tensors from and for which products are made.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace gyre {
+
+template <typename Element>
+struct FactorOf {
+  const Element* data;
+  int64_t stride;   // elements between the rows that are contiguous in memory
+  bool transposed;  // the transpose of the factor is what is stored row-major
+};
+
+// The sizes of c (m, n) = a (m, k) b (k, n).
+struct ProductSizes {
+  int64_t m, n, k;
+};
+
+// x: a matrix.
+inline bool is_column_major(const at::Tensor& x) {
+  return x.stride(1) != 1;
+}
+
+// Whether the rows of the matrix x, or of its transpose, are contiguous, so that x can be a factor in place.
+inline bool serves_as_factor(const at::Tensor& x, at::ScalarType type) {
+  if (!x.is_cpu() || x.scalar_type() != type || x.dim() != 2 || x.numel() == 0) return false;
+  const int64_t along = is_column_major(x) ? 0 : 1;
+  return x.stride(along) == 1 && x.stride(1 - along) >= x.size(along);
+}
+
+template <typename Element>
+FactorOf<Element> factor_of(const at::Tensor& x) {
+  const bool transposed = is_column_major(x);
+  return {static_cast<const Element*>(x.data_ptr()), x.stride(transposed ? 1 : 0), transposed};
+}
+
+// (..., width) -> (rows, width), contiguous
+inline at::Tensor contiguous_rows(const at::Tensor& x) {
+  return x.reshape({-1, x.size(-1)}).contiguous();
+}
+
+// An empty tensor of x's shape, with `size` as the last dimension.
+inline at::Tensor result_like(const at::Tensor& x, int64_t size) {
+  std::vector<int64_t> sizes = x.sizes().vec();
+  sizes.back() = size;
+  return at::empty(sizes, x.options());
+}
+
+}  // namespace gyre
