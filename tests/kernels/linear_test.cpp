@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "gyre/kernels/linear_of_one.h"
 #include "gyre/kernels/matrix_product.h"
 #include "gyre/tensors/thread_count.h"
 
@@ -134,6 +135,29 @@ TEST(MatrixProduct, IsExactForViews) {
   }
   EXPECT_EQ(matrix_product(at::ones({0, 3}), at::ones({3, 2})).sizes(), at::IntArrayRef({0, 2}));
   EXPECT_TRUE(matrix_product(at::ones({2, 4, 0}), at::ones({2, 0, 5})).equal(at::zeros({2, 4, 5})));
+}
+
+// A text that is generated token by token is to be that of forwards of all tokens.
+TEST(Linear, OfOneRowHasTheBitsOfARowOfMany) {
+  at::manual_seed(7);
+  for (const auto& [in, out] :
+       std::vector<std::array<int64_t, 2>>{{1, 1}, {33, 47}, {96, 80}, {384, 1152}, {1000, 300}, {3072, 768}}) {
+    for (const auto type : kTypes) {
+      const at::Tensor x = at::randn({1, 40, in}).to(type), weight = at::randn({out, in}).to(type);
+      for (const at::Tensor& bias : {at::Tensor(), at::randn({out}).to(type)}) {
+        const at::Tensor many = gyre::linear(x, weight, bias);
+        LinearOfOne of_one;
+        for (const int64_t row : {0, 39, 7}) {
+          const at::Tensor one = of_one(x.narrow(1, row, 1), weight, bias), expected = many.narrow(1, row, 1);
+          EXPECT_EQ(one.scalar_type(), type);
+          ASSERT_EQ(one.sizes(), expected.sizes());
+          const double difference = (one - expected).abs().max().item<double>();
+          const double most = type == at::kFloat ? 1e-5 : has_fast_bf16_products() ? 0 : 1e-2;
+          EXPECT_LE(difference, most * expected.abs().max().item<double>()) << type << in << " " << out << " " << row;
+        }
+      }
+    }
+  }
 }
 
 // Memory beyond a matrix must not influence its product.

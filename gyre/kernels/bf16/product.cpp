@@ -41,6 +41,10 @@ bool cpu_serves() {
   return has_tiles() || onednn::cpu_serves();
 }
 
+bool is_by_onednn() {
+  return !has_tiles() && onednn::cpu_serves();
+}
+
 bool adds_in_place() {
   return has_tiles();
 }

@@ -29,6 +29,8 @@ struct Product {
 
 // Whether any implementation can run on this CPU. ONEDNN_MAX_CPU_ISA can disable instructions, AMX tiles included.
 bool cpu_serves();
+// Whether it is oneDNN, which packs a factor anew for every product.
+bool is_by_onednn();
 // "gyre (AMX)", "oneDNN 2.6.3 (AVX-512)", "in fp32" or "libtorch" with the reason.
 std::string description();
 

@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "gyre/kernels/onednn/packed_matrix.h"
 #include "gyre/kernels/onednn/product.h"
 
 namespace gyre::onednn {
@@ -37,6 +38,10 @@ bool is_limited() {
 
 std::string description() {
   return "libtorch (built without oneDNN)";
+}
+
+std::unique_ptr<PackedMatrix> pack(const at::Tensor&, const at::Tensor&) {
+  return nullptr;
 }
 
 std::string fp32_description() {

@@ -2,6 +2,7 @@
 
 #include "gyre/kernels/linear.h"
 #include "gyre/kernels/matrix_product.h"
+#include "gyre/model/sublayers/decoding.h"
 
 namespace gyre {
 namespace {
@@ -31,9 +32,12 @@ Linear::Linear(ParameterList& parameters, const std::string& name, const LinearO
   if (options.bias) bias_ = parameters.add_vector(name + ".bias", options.out, Initialization::Kind::Zeros);
 }
 
-at::Tensor Linear::forward(const WeightView& weights, const at::Tensor& x, const LayerContext&, Kept& kept) const {
+at::Tensor Linear::forward(const WeightView& weights, const at::Tensor& x, const LayerContext& context,
+                           Kept& kept) const {
   kept.input = x;
-  return linear(x, weights[weight_], bias_ ? weights[*bias_] : at::Tensor());
+  const at::Tensor bias = bias_ ? weights[*bias_] : at::Tensor();
+  const bool of_one = context.decoding != nullptr && x.numel() == x.size(-1);
+  return of_one ? context.decoding->linears[this](x, weights[weight_], bias) : linear(x, weights[weight_], bias);
 }
 
 at::Tensor Linear::backward_input(const WeightView& weights, const at::Tensor& grad, Kept& kept) const {

@@ -1,0 +1,43 @@
+#include "gyre/kernels/linear_of_one.h"
+
+#include <ATen/ATen.h>
+
+#include "gyre/kernels/bf16/product.h"
+#include "gyre/kernels/factor.h"
+#include "gyre/kernels/linear.h"
+#include "gyre/kernels/matrix_product.h"
+#include "gyre/kernels/onednn/packed_matrix.h"
+#include "gyre/kernels/onednn/product.h"
+#include "gyre/tensors/profile_scope.h"
+
+namespace gyre {
+namespace {
+
+// Whether oneDNN makes the products of matrices of this type.
+bool is_of_onednn(const at::Tensor& weight) {
+  if (!weight.is_cpu() || !weight.is_contiguous() || weight.numel() == 0) return false;
+  if (weight.scalar_type() == at::kFloat || is_widened(weight)) return onednn::serves_fp32();
+  return weight.scalar_type() == at::kBFloat16 && bf16::is_by_onednn();
+}
+
+}  // namespace
+
+LinearOfOne::LinearOfOne() = default;
+LinearOfOne::LinearOfOne(LinearOfOne&&) noexcept = default;
+LinearOfOne& LinearOfOne::operator=(LinearOfOne&&) noexcept = default;
+LinearOfOne::~LinearOfOne() = default;
+
+at::Tensor LinearOfOne::operator()(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
+  if (!is_packed_ && is_of_onednn(weight)) {
+    type_ = is_widened(weight) ? at::kFloat : weight.scalar_type();
+    packed_ = onednn::pack(weight.to(type_), bias.defined() ? bias.to(type_) : bias);
+  }
+  is_packed_ = true;
+  if (packed_ == nullptr) return linear(x, weight, bias);
+  const ProfileScope scope("gyre::linear");
+  const at::Tensor row = x.to(type_).contiguous(), result = result_like(row, weight.size(0));
+  packed_->multiply(row.data_ptr(), result.data_ptr());
+  return result.to(x.scalar_type());
+}
+
+}  // namespace gyre
