@@ -25,9 +25,11 @@ inline bool is_column_major(const at::Tensor& x) {
   return x.stride(1) != 1;
 }
 
-// Whether the rows of the matrix x, or of its transpose, are contiguous, so that x can be a factor in place.
+// Whether the rows of the matrix x, or of its transpose, are contiguous, so that x can be a factor in place. A single
+// row or column must be contiguous as a whole: with gaps oneDNN 3.7 gives wrong products.
 inline bool serves_as_factor(const at::Tensor& x, at::ScalarType type) {
   if (!x.is_cpu() || x.scalar_type() != type || x.dim() != 2 || x.numel() == 0) return false;
+  if (x.size(0) == 1 || x.size(1) == 1) return x.is_contiguous();
   const int64_t along = is_column_major(x) ? 0 : 1;
   return x.stride(along) == 1 && x.stride(1 - along) >= x.size(along);
 }

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "gyre/kernels/matrix_product.h"
+#include "gyre/optim/parameter/rotation_products.h"
 #include "gyre/optim/parameter/state.h"
 
 namespace gyre {
@@ -15,14 +15,14 @@ namespace {
 constexpr int kIterations = 5;
 
 // X <- 3.4445 X - 4.7750 (X X^T) X + 2.0315 (X X^T)^2 X, several times: singular values go to about 1.
-at::Tensor orthogonalised(const at::Tensor& momentum) {
+at::Tensor orthogonalised(const at::Tensor& momentum, bool bf16) {
   const bool tall = momentum.size(0) > momentum.size(1);
   at::Tensor x = tall ? momentum.t() : momentum;
   x = x / (x.norm() + 1e-7);
   for (int iteration = 0; iteration < kIterations; ++iteration) {
-    const at::Tensor a = matrix_product(x, x.t());
-    const at::Tensor b = matrix_product(a, a).mul_(2.0315).add_(a, -4.7750);
-    x = matrix_product(b, x).add_(x, 3.4445);
+    const at::Tensor a = product_in_fp32(x, x.t(), bf16);
+    const at::Tensor b = product_in_fp32(a, a, bf16).mul_(2.0315).add_(a, -4.7750);
+    x = product_in_fp32(b, x, bf16).add_(x, 3.4445);
   }
   return tall ? x.t() : x;
 }
@@ -42,7 +42,7 @@ void MuonMatrices::step(const MuonConfig& config, const at::Tensor& weight, cons
   if (decay_) weight.mul_(1 - rate * config.weight_decay);
   for (const MatrixBlock& block : blocks_) {
     const double scale = std::sqrt(std::max(1.0, static_cast<double>(block.rows) / static_cast<double>(block.columns)));
-    block.of(weight).sub_(orthogonalised(block.of(ahead)), rate * scale);
+    block.of(weight).sub_(orthogonalised(block.of(ahead), config.products == "bf16"), rate * scale);
   }
 }
 
@@ -59,13 +59,16 @@ double MuonMatrices::state_bytes(const MuonConfig&, const ParameterSpec& spec, c
 }
 
 // The momentum that is made orthogonal and, of one block after the other, X, the next X and two squares of its shorter
-// side; and the weight, if it was in halves.
-StepBytes MuonMatrices::step_bytes(const ParameterSpec& spec, const std::vector<MatrixBlock>& blocks, bool in_halves) {
+// side, with rounded copies of a product's factors; and the weight, if it was in halves.
+StepBytes MuonMatrices::step_bytes(const MuonConfig& config, const ParameterSpec& spec,
+                                   const std::vector<MatrixBlock>& blocks, bool in_halves) {
   double most = 0;
   for (const MatrixBlock& block : blocks) {
     const auto rows = static_cast<double>(block.rows), columns = static_cast<double>(block.columns);
     const double shorter = std::min(rows, columns);
-    most = std::max(most, 2 * (rows * columns + shorter * shorter) * sizeof(float));
+    const bool rounds = config.products == "bf16" && shorter >= kBf16From;
+    const double element = 2 * sizeof(float) + (rounds ? sizeof(c10::BFloat16) : 0);
+    most = std::max(most, element * (rows * columns + shorter * shorter));
   }
   const double bytes = (in_halves ? 2 : 1) * state_tensor_bytes(spec) + most;
   return {bytes, bytes};

@@ -31,7 +31,8 @@ class MuonMatrices {
   static double state_bytes(const MuonConfig& config, const ParameterSpec& spec,
                             const std::vector<MatrixBlock>& blocks);
   static double update_cost(const MuonConfig& config, const std::vector<MatrixBlock>& blocks);
-  static StepBytes step_bytes(const ParameterSpec& spec, const std::vector<MatrixBlock>& blocks, bool in_halves);
+  static StepBytes step_bytes(const MuonConfig& config, const ParameterSpec& spec,
+                              const std::vector<MatrixBlock>& blocks, bool in_halves);
 
  private:
   std::string name_;

@@ -144,6 +144,7 @@ void draw_optimizer(Drawer& draw) {
   draw.of<double>("optimizer.discrepancy", {0.01, 0.135, 0.9});
   draw.of<double>("optimizer.delay-compensated.lambda", {0, 0.04, 1});
   draw.of<double>("optimizer.muon.matrix_lr_ratio", {0, 1, 20});
+  draw.word("optimizer.muon.products");
 }
 
 void draw_run(Drawer& draw) {

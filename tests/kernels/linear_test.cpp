@@ -152,7 +152,9 @@ TEST(Linear, OfOneRowHasTheBitsOfARowOfMany) {
           EXPECT_EQ(one.scalar_type(), type);
           ASSERT_EQ(one.sizes(), expected.sizes());
           const double difference = (one - expected).abs().max().item<double>();
-          const double most = type == at::kFloat ? 1e-5 : has_fast_bf16_products() ? 0 : 1e-2;
+          // oneDNN 3.7 adds up long rows in an order that depends on their number, which may show in the last bit.
+          const bool exact = has_fast_bf16_products() && in <= 1000;
+          const double most = type == at::kFloat ? 1e-5 : exact ? 0 : 1e-2;
           EXPECT_LE(difference, most * expected.abs().max().item<double>()) << type << in << " " << out << " " << row;
         }
       }

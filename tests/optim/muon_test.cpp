@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fixture.h"
+#include "gyre/optim/settings/muon_settings.h"
 
 namespace gyre {
 namespace {
@@ -55,6 +56,24 @@ TEST(Muon, FollowsItsFormula) {
     }
     EXPECT_LT(((w - expected).norm() / (expected - start).norm()).item<double>(), 1e-5) << rows << " x " << columns;
   }
+}
+
+// The factors of large matrices' products are rounded to bf16, and only theirs.
+TEST(Muon, RoundsFactorsOfLargeMatrices) {
+  const auto stepped = [](int64_t rows, int64_t columns, const char* products) {
+    OptimizerConfig config;
+    config.own.edit<MuonSettings>().products = products;
+    auto optimizer = make("muon", matrix("w", rows, columns, true), config);
+    at::manual_seed(1);
+    at::Tensor w = at::zeros({rows, columns});
+    for (int64_t t = 1; t <= 3; ++t) step(*optimizer, w, at::randn({rows, columns}), context_of(t, 1e-3));
+    return w;
+  };
+  EXPECT_TRUE(stepped(64, 256, "bf16").equal(stepped(64, 256, "fp32")));
+  const at::Tensor exact = stepped(200, 256, "fp32");
+  const double difference = ((stepped(200, 256, "bf16") - exact).norm() / exact.norm()).item<double>();
+  EXPECT_GT(difference, 1e-4);
+  EXPECT_LT(difference, 3e-2);
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ namespace gyre {
 //   it saves a pass
 //   static double state_bytes(const Config&, const ParameterSpec&, const std::vector<MatrixBlock>& blocks)
 //   static double update_cost(const Config&, const std::vector<MatrixBlock>& blocks)
-//   static StepBytes step_bytes(const ParameterSpec&, const std::vector<MatrixBlock>& blocks, bool in_halves)
+//   static StepBytes step_bytes(const Config&, const ParameterSpec&, const std::vector<MatrixBlock>& blocks, bool
+//   in_halves)
 template <typename Matrices>
 class MatrixParameter {
  public:
@@ -52,9 +53,9 @@ class MatrixParameter {
   static double update_cost(const Config& config, const ParameterSpec& spec) {
     return Matrices::update_cost(config, matrix_blocks(spec));
   }
-  static StepBytes step_bytes(const Config&, const ParameterSpec& spec, bool in_halves) {
+  static StepBytes step_bytes(const Config& config, const ParameterSpec& spec, bool in_halves) {
     const std::vector<MatrixBlock> blocks = matrix_blocks(spec);
-    return blocks.empty() ? StepBytes() : Matrices::step_bytes(spec, blocks, in_halves);
+    return blocks.empty() ? StepBytes() : Matrices::step_bytes(config, spec, blocks, in_halves);
   }
 
  private:
