@@ -11,6 +11,7 @@ namespace gyre::fused {
 struct AdamPass {
   double beta1 = 0, beta2 = 0, epsilon = 0;
   double correction1 = 1, correction2 = 1;  // 1 - beta1^t, 1 - beta2^t
+  double gradient_share = 0;                // NAdam's
   int64_t update = 1;                       // t
   double rate = 0, keep = 1;                // w <- keep w - rate direction
   double factor = 1;                        // of gradients

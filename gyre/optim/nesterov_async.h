@@ -4,23 +4,26 @@
 #pragma once
 
 #include "gyre/optim/parameter/adam_moments.h"
-#include "gyre/optim/parameter/passing_bytes.h"
 
 namespace gyre {
 
 class NesterovAsync {
  public:
   using Config = AdamSettings;
+  static constexpr bool kTakesGradientFactor = true;
   NesterovAsync(const Config& config, const ParameterSpec& spec, at::Device device) : moments_(config, spec, device) {}
-  void step(const Config& config, const at::Tensor& weight, const at::Tensor& gradient, const UpdateContext& context);
+  template <typename Weight>
+  void step(const Config& config, const Weight& weight, const at::Tensor& gradient, const UpdateContext& context) {
+    moments_.step(factors(config, context.update), config, weight, gradient, context);
+  }
   void save(NamedTensors& state) const { moments_.save(state); }
   void load(const NamedTensors& state) { moments_.load(state); }
   static double state_bytes(const Config& config, const ParameterSpec& spec) {
     return AdamMoments::state_bytes(config, spec);
   }
-  static StepBytes step_bytes(const Config& config, const ParameterSpec& spec, bool in_halves);
 
  private:
+  AdamFactors factors(const Config& config, int64_t update);
   double momentum_product(double beta1, int64_t update);
 
   AdamMoments moments_;

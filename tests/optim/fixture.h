@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gyre/optim/config.h"
+#include "gyre/optim/parameter/adam_kernel.h"
 #include "gyre/optim/settings/basis_rotation_settings.h"
 
 namespace gyre::testing_support {
@@ -57,6 +58,14 @@ inline UpdateContext context_of(int64_t update, double rate, int64_t delay = 0) 
   context.learning_rate = rate;
   context.delay = delay;
   return context;
+}
+
+// Adam's, and NAdam's, which has the gradient in the step.
+inline std::vector<AdamFactors> adams_and_nadams() {
+  const AdamFactors adam = adam_factors(0.9, 0.99, 1e-8, 3);
+  AdamFactors nadam = adam;
+  nadam.gradient_share = 0.7;
+  return {adam, nadam};
 }
 
 // The gradient is left alone.

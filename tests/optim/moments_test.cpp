@@ -13,6 +13,7 @@
 namespace gyre {
 namespace {
 
+using testing_support::adams_and_nadams;
 using testing_support::context_of;
 using testing_support::make;
 using testing_support::matrix;
@@ -35,8 +36,12 @@ Problem make_problem(int64_t count, at::ScalarType moments) {
 }
 
 template <typename Step>
+void adam_step(const Step& kernel, const Problem& p, const AdamFactors& factors) {
+  kernel(p.weight, p.gradient, p.exp_avg, p.exp_avg_sq, factors, 1e-2, 1e-3, 0.5);
+}
+template <typename Step>
 void adam_step(const Step& kernel, const Problem& p, int64_t update) {
-  kernel(p.weight, p.gradient, p.exp_avg, p.exp_avg_sq, adam_factors(0.9, 0.999, 1e-8, update), 1e-2, 1e-3, 0.5);
+  adam_step(kernel, p, adam_factors(0.9, 0.999, 1e-8, update));
 }
 
 constexpr auto fast_step = [](const at::Tensor& weight, auto&&... rest) { adamw_step(weight, rest...); };
@@ -76,21 +81,22 @@ TEST(Bf16Moments, FollowChangesSmallerThanTheirLastPlace) {
 
 TEST(Bf16Moments, PortablyTheSameButForTheLastPlace) {
   for (const int64_t count : {1, 7, 4000}) {
-    const Problem fast = make_problem(count, at::kBFloat16), portable = fast.clone();
-    adam_step(fast_step, fast, 5);
-    adam_step(portable_step, portable, 5);
-    EXPECT_TRUE(at::allclose(fast.weight, portable.weight, 1e-5, 1e-6));
-    // Products and sums are rounded apart or together, which seldom decides.
-    for (const auto& [a, b] : {std::pair(fast.exp_avg, portable.exp_avg), {fast.exp_avg_sq, portable.exp_avg_sq}}) {
-      EXPECT_TRUE(at::allclose(a.to(at::kFloat), b.to(at::kFloat), 1.0 / 128, 1e-6));
-      EXPECT_LE((a != b).sum().item<int64_t>(), count / 100);
+    for (const AdamFactors& factors : adams_and_nadams()) {
+      const Problem fast = make_problem(count, at::kBFloat16), portable = fast.clone();
+      adam_step(fast_step, fast, factors);
+      adam_step(portable_step, portable, factors);
+      EXPECT_TRUE(at::allclose(fast.weight, portable.weight, 1e-5, 1e-6));
+      // Products and sums are rounded apart or together, which seldom decides.
+      for (const auto& [a, b] : {std::pair(fast.exp_avg, portable.exp_avg), {fast.exp_avg_sq, portable.exp_avg_sq}}) {
+        EXPECT_TRUE(at::allclose(a.to(at::kFloat), b.to(at::kFloat), 1.0 / 128, 1e-6));
+        EXPECT_LE((a != b).sum().item<int64_t>(), count / 100);
+      }
+      const Problem d = make_problem(count, at::kBFloat16), e = d.clone();
+      adam_direction(d.gradient, d.exp_avg, d.exp_avg_sq, factors);
+      portable::adam_direction(e.gradient, e.exp_avg, e.exp_avg_sq, factors);
+      EXPECT_TRUE(at::allclose(d.gradient, e.gradient, 1e-5, 1e-6));
+      EXPECT_LE((d.exp_avg_sq != e.exp_avg_sq).sum().item<int64_t>(), count / 100);
     }
-    const Problem d = make_problem(count, at::kBFloat16), e = d.clone();
-    const AdamFactors factors = adam_factors(0.9, 0.999, 1e-8, 5);
-    adam_direction(d.gradient, d.exp_avg, d.exp_avg_sq, factors);
-    portable::adam_direction(e.gradient, e.exp_avg, e.exp_avg_sq, factors);
-    EXPECT_TRUE(at::allclose(d.gradient, e.gradient, 1e-5, 1e-6));
-    EXPECT_LE((d.exp_avg_sq != e.exp_avg_sq).sum().item<int64_t>(), count / 100);
   }
 }
 
@@ -157,9 +163,9 @@ TEST(Adam, OnAGpuIsAsOnTheCpu) {
         const double relative = found.scalar_type() == at::kFloat ? 1e-5 : 1.0 / 127;
         EXPECT_TRUE(at::allclose(found.cpu().to(at::kFloat), expected.to(at::kFloat), relative, 1e-6)) << count;
       };
-      for (const int64_t update : {1, 2, 3}) {
-        adam_step(fast_step, cpu, update);
-        adam_step(fast_step, gpu, update);
+      for (const AdamFactors& factors : adams_and_nadams()) {
+        adam_step(fast_step, cpu, factors);
+        adam_step(fast_step, gpu, factors);
         expect_alike(gpu.exp_avg, cpu.exp_avg);
         expect_alike(gpu.exp_avg_sq, cpu.exp_avg_sq);
         expect_alike(gpu.weight, cpu.weight);
@@ -169,8 +175,8 @@ TEST(Adam, OnAGpuIsAsOnTheCpu) {
           EXPECT_GT(alike, type == at::kBFloat16 ? 0.99 : 0);
           own.copy_(other);
         }
-        adam_direction(cpu.gradient, cpu.exp_avg, cpu.exp_avg_sq, adam_factors(0.9, 0.999, 1e-8, update));
-        adam_direction(gpu.gradient, gpu.exp_avg, gpu.exp_avg_sq, adam_factors(0.9, 0.999, 1e-8, update));
+        adam_direction(cpu.gradient, cpu.exp_avg, cpu.exp_avg_sq, factors);
+        adam_direction(gpu.gradient, gpu.exp_avg, gpu.exp_avg_sq, factors);
         expect_alike(gpu.gradient, cpu.gradient);
         for (const auto& [own, other] : {std::pair(gpu.exp_avg, cpu.exp_avg), {gpu.exp_avg_sq, cpu.exp_avg_sq}}) {
           own.copy_(other);

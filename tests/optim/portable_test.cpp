@@ -41,20 +41,21 @@ void expect_same_values(const Tensors& inputs, const Kernel& fast, const Kernel&
 
 TEST(Portable, AdamKernels) {
   at::manual_seed(31);
-  const AdamFactors factors = adam_factors(0.9, 0.99, 1e-8, 3);
   for (const int64_t count : {1, 7, 1000}) {
     const Tensors tensors = {at::randn({count}), at::randn({count}), at::randn({count}), at::rand({count})};
-    for (const double factor : {1.0, 0.3}) {
-      const auto step = [&](const Tensors& in) { adamw_step(in[0], in[1], in[2], in[3], factors, 1e-2, 1e-3, factor); };
-      const auto portable_step = [&](const Tensors& in) {
-        portable::adamw_step(in[0], in[1], in[2], in[3], factors, 1e-2, 1e-3, factor);
+    for (const AdamFactors& f : adams_and_nadams()) {
+      for (const double factor : {1.0, 0.3}) {
+        const auto step = [&](const Tensors& in) { adamw_step(in[0], in[1], in[2], in[3], f, 1e-2, 1e-3, factor); };
+        const auto portable_step = [&](const Tensors& in) {
+          portable::adamw_step(in[0], in[1], in[2], in[3], f, 1e-2, 1e-3, factor);
+        };
+        expect_same_values(tensors, step, portable_step);
+      }
+      const auto direction = [&](const auto& kernel) {
+        return [&](const Tensors& in) { kernel(in[1], in[2], in[3], f); };
       };
-      expect_same_values(tensors, step, portable_step);
+      expect_same_values(tensors, direction(adam_direction), direction(portable::adam_direction));
     }
-    const auto direction = [&](const auto& kernel) {
-      return [&](const Tensors& in) { kernel(in[1], in[2], in[3], factors); };
-    };
-    expect_same_values(tensors, direction(adam_direction), direction(portable::adam_direction));
   }
 }
 

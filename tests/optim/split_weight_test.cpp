@@ -115,27 +115,30 @@ TEST(SplitWeight, AStepIsThatOfWholeWeights) {
 
 TEST(SplitWeight, KernelsAndTheirPortablePathsAgree) {
   at::manual_seed(53);
-  const AdamFactors factors = adam_factors(0.9, 0.99, 1e-8, 3);
   for (const int64_t count : {1, 7, 1000}) {
-    const at::Tensor whole = at::randn({count}), gradient = at::randn({count});
-    const at::Tensor m = at::randn({count}), v = at::rand({count});
-    const SplitWeight a = halves_of(whole), b = halves_of(whole), c = halves_of(whole);
-    const at::Tensor plain = whole.clone(), plain_m = m.clone(), plain_v = v.clone();
-    adamw_step(plain, gradient, plain_m, plain_v, factors, 1e-2, 1e-3, 0.3);
-    adamw_step(a, gradient, m.clone(), v.clone(), factors, 1e-2, 1e-3, 0.3);
-    portable::adamw_step(b, gradient, m.clone(), v.clone(), factors, 1e-2, 1e-3, 0.3);
-    EXPECT_TRUE(joined(a).equal(plain));
-    EXPECT_TRUE(at::allclose(joined(b), plain, 1e-5, 1e-6));
-    for (const auto type : {at::kFloat, at::kBFloat16}) {
-      const at::Tensor x = gradient.to(type), moved = plain.clone();
-      subtract_scaled(a, x, 0.3, 0.99);
-      subtract_scaled(plain, x, 0.3, 0.99);
+    for (const AdamFactors& factors : adams_and_nadams()) {
+      const at::Tensor whole = at::randn({count}), gradient = at::randn({count});
+      const at::Tensor m = at::randn({count}), v = at::rand({count});
+      const SplitWeight a = halves_of(whole), b = halves_of(whole), c = halves_of(whole);
+      const at::Tensor plain = whole.clone(), plain_m = m.clone(), plain_v = v.clone();
+      adamw_step(plain, gradient, plain_m, plain_v, factors, 1e-2, 1e-3, 0.3);
+      adamw_step(a, gradient, m.clone(), v.clone(), factors, 1e-2, 1e-3, 0.3);
+      portable::adamw_step(b, gradient, m.clone(), v.clone(), factors, 1e-2, 1e-3, 0.3);
       EXPECT_TRUE(joined(a).equal(plain));
-      portable::subtract_scaled(c, x, 0.3, 0.99);
+      EXPECT_TRUE(at::allclose(joined(b), plain, 1e-5, 1e-6));
+      for (const auto type : {at::kFloat, at::kBFloat16}) {
+        const at::Tensor x = gradient.to(type), moved = plain.clone();
+        subtract_scaled(a, x, 0.3, 0.99);
+        subtract_scaled(plain, x, 0.3, 0.99);
+        EXPECT_TRUE(joined(a).equal(plain));
+        portable::subtract_scaled(c, x, 0.3, 0.99);
+      }
+      at::Tensor twice = whole.clone();
+      for (const auto type : {at::kFloat, at::kBFloat16}) {
+        portable::subtract_scaled(twice, gradient.to(type), 0.3, 0.99);
+      }
+      EXPECT_TRUE(at::allclose(joined(c), twice, 1e-5, 1e-6));
     }
-    at::Tensor twice = whole.clone();
-    for (const auto type : {at::kFloat, at::kBFloat16}) portable::subtract_scaled(twice, gradient.to(type), 0.3, 0.99);
-    EXPECT_TRUE(at::allclose(joined(c), twice, 1e-5, 1e-6));
   }
 }
 

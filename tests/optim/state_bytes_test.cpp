@@ -206,14 +206,17 @@ TEST(StateBytes, OfAStepOfEveryOptimizer) {
   for (const std::string& kind : optimizer_kinds().names()) {
     for (const bool in_halves : {false, true}) {
       for (const int64_t delay : {0, 2}) {
-        OptimizerConfig config;
-        config.kind = kind;
-        if (kind == "basis-rotation") config.own.edit<BasisRotationSettings>().interval = 2;
-        const StepBytes said = optimizer_step_bytes(config, specs, {.in_halves = in_halves});
-        const double taken = bytes_of_steps(config, specs, in_halves, delay);
-        constexpr double kSmall = 64 << 10;
-        EXPECT_NEAR(delay > 0 ? said.late : said.prompt, taken, kSmall + 0.12 * taken)
-            << kind << ", in halves " << in_halves << ", delay " << delay;
+        for (const bool bf16_moments : {false, true}) {
+          OptimizerConfig config;
+          config.kind = kind;
+          config.bf16_moments = bf16_moments;
+          if (kind == "basis-rotation") config.own.edit<BasisRotationSettings>().interval = 2;
+          const StepBytes said = optimizer_step_bytes(config, specs, {.in_halves = in_halves});
+          const double taken = bytes_of_steps(config, specs, in_halves, delay);
+          constexpr double kSmall = 64 << 10;
+          EXPECT_NEAR(delay > 0 ? said.late : said.prompt, taken, kSmall + 0.12 * taken)
+              << kind << ", in halves " << in_halves << ", delay " << delay << ", bf16 moments " << bf16_moments;
+        }
       }
     }
   }

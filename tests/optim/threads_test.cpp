@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include "fixture.h"
 #include "gyre/kernels/parallel_for.h"
 #include "gyre/optim/clipping.h"
 #include "gyre/optim/parameter/adam_kernel.h"
@@ -41,18 +42,19 @@ SplitWeight halves_of(const at::Tensor& whole) {
 
 TEST(Threads, AdamsPass) {
   const at::Tensor whole = matrix(), gradient = matrix(), first = matrix(), second = matrix().square();
-  const AdamFactors factors = adam_factors(0.9, 0.99, 1e-8, 3);
   for (const auto type : {at::kFloat, at::kBFloat16}) {
-    expect_those_of_one_thread([&] {
-      const at::Tensor w = whole.clone(), m = first.to(type, false, true), v = second.to(type, false, true);
-      adamw_step(w, gradient, m, v, factors, 1e-2, 1e-3, 0.5);
-      const SplitWeight halves = halves_of(whole);
-      const at::Tensor m2 = first.to(type, false, true), v2 = second.to(type, false, true);
-      adamw_step(halves, gradient, m2, v2, factors, 1e-2, 1e-3, 0.5);
-      const at::Tensor direction = gradient.clone();
-      adam_direction(direction, m2, v2, factors);
-      return std::vector<at::Tensor>{w, m, v, halves.version, halves.rest, m2, v2, direction, joined(halves)};
-    });
+    for (const AdamFactors& factors : testing_support::adams_and_nadams()) {
+      expect_those_of_one_thread([&] {
+        const at::Tensor w = whole.clone(), m = first.to(type, false, true), v = second.to(type, false, true);
+        adamw_step(w, gradient, m, v, factors, 1e-2, 1e-3, 0.5);
+        const SplitWeight halves = halves_of(whole);
+        const at::Tensor m2 = first.to(type, false, true), v2 = second.to(type, false, true);
+        adamw_step(halves, gradient, m2, v2, factors, 1e-2, 1e-3, 0.5);
+        const at::Tensor direction = gradient.clone();
+        adam_direction(direction, m2, v2, factors);
+        return std::vector<at::Tensor>{w, m, v, halves.version, halves.rest, m2, v2, direction, joined(halves)};
+      });
+    }
   }
 }
 

@@ -39,7 +39,8 @@ __global__ void adam(Adam work) {
     const uint32_t chance = sizeof(Moment) < sizeof(float) ? drawn(g, work.update) : 0;
     keep(chance & 0xFFFFu, &first.values[i], m);
     keep(chance >> 16, &second.values[i], v);
-    const float direction = m * work.inverse1 / (sqrtf(v) * work.inverse_root2 + work.epsilon);
+    const float dividend = m * work.inverse1 + work.gradient_share * g;
+    const float direction = dividend / (sqrtf(v) * work.inverse_root2 + work.epsilon);
     gradient.values[i] = direction;
     weight.values[i] = work.keep * weight.values[i] - work.rate * direction;
   }

@@ -217,6 +217,7 @@ bool adam(const at::Tensor& weight, const at::Tensor& gradient, const at::Tensor
                       .inverse1 = static_cast<float>(1 / pass.correction1),
                       .inverse_root2 = static_cast<float>(1 / std::sqrt(pass.correction2)),
                       .epsilon = static_cast<float>(pass.epsilon),
+                      .gradient_share = static_cast<float>(pass.gradient_share),
                       .rate = static_cast<float>(pass.rate),
                       .keep = static_cast<float>(pass.keep),
                       .factor = static_cast<float>(pass.factor),

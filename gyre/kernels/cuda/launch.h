@@ -39,7 +39,7 @@ struct Adam {
   float *weight = nullptr, *gradient = nullptr;
   void *exp_avg = nullptr, *exp_avg_sq = nullptr;
   int64_t count = 0;
-  float beta1 = 0, rest1 = 0, beta2 = 0, rest2 = 0, inverse1 = 1, inverse_root2 = 1, epsilon = 0;
+  float beta1 = 0, rest1 = 0, beta2 = 0, rest2 = 0, inverse1 = 1, inverse_root2 = 1, epsilon = 0, gradient_share = 0;
   float rate = 0, keep = 1, factor = 1;
   uint32_t update = 0;
 };

@@ -19,18 +19,19 @@ namespace {
 
 // The factors as the loop needs them.
 struct Scalars {
-  float beta1, rest1, beta2, rest2, inverse1, inverse_root2, epsilon;
+  float beta1, rest1, beta2, rest2, inverse1, inverse_root2, epsilon, gradient_share;
   uint32_t update;
 };
 Scalars scalars(const AdamFactors& f) {
   return {static_cast<float>(f.beta1),           static_cast<float>(1 - f.beta1),
           static_cast<float>(f.beta2),           static_cast<float>(1 - f.beta2),
           static_cast<float>(1 / f.correction1), static_cast<float>(1 / std::sqrt(f.correction2)),
-          static_cast<float>(f.epsilon),         static_cast<uint32_t>(f.update)};
+          static_cast<float>(f.epsilon),         static_cast<float>(f.gradient_share),
+          static_cast<uint32_t>(f.update)};
 }
 
 fused::AdamPass pass_of(const AdamFactors& f, double rate, double keep, double factor) {
-  return {f.beta1, f.beta2, f.epsilon, f.correction1, f.correction2, f.update, rate, keep, factor};
+  return {f.beta1, f.beta2, f.epsilon, f.correction1, f.correction2, f.gradient_share, f.update, rate, keep, factor};
 }
 
 constexpr int64_t kAllBits = 0xFFFFFFFF;
@@ -50,7 +51,7 @@ GYRE_INLINE void store_by(uint32_t chance, c10::BFloat16* to, float value) {
   to->x = static_cast<uint16_t>((std::bit_cast<uint32_t>(value) + chance) >> 16);
 }
 
-// (m / c1) over (sqrt(v / c2) + eps).
+// (m / c1 + share g) over (sqrt(v / c2) + eps).
 struct Direction {
   float dividend, divisor;
 };
@@ -63,7 +64,7 @@ GYRE_INLINE Direction take_in(float gradient, Moment* m, Moment* v, const Scalar
   const uint32_t chance = std::is_same_v<Moment, float> ? 0 : drawn(gradient, s.update);
   store_by(chance & 0xFFFFu, m, first);
   store_by(chance >> 16, v, second);
-  return {first * s.inverse1, std::sqrt(second) * s.inverse_root2 + s.epsilon};
+  return {first * s.inverse1 + s.gradient_share * gradient, std::sqrt(second) * s.inverse_root2 + s.epsilon};
 }
 
 // A weight that is one tensor, as a loop reads and writes it.
@@ -153,33 +154,14 @@ void cpu_direction(const at::Tensor& gradient, const at::Tensor& exp_avg, const 
   });
 }
 
-// (m / c1) / (sqrt(v / c2) + eps), the moments having taken in the gradient.
-at::Tensor direction_of(const at::Tensor& gradient, const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq,
-                        const AdamFactors& f) {
-  // fp32 moments are these.
-  const at::Tensor m = exp_avg.to(at::kFloat), v = exp_avg_sq.to(at::kFloat);
-  m.mul_(f.beta1).add_(gradient, 1 - f.beta1);
-  v.mul_(f.beta2).addcmul_(gradient, gradient, 1 - f.beta2);
-  round_moments(m, v, gradient, f.update, exp_avg, exp_avg_sq);
-  return m.div(f.correction1).div_(v.sqrt().div_(std::sqrt(f.correction2)).add_(f.epsilon));
-}
-
 // As unsigned numbers.
 at::Tensor bits_of(const at::Tensor& x) {
   return x.contiguous().view(at::kInt).to(at::kLong).bitwise_and_(kAllBits);
 }
 
-}  // namespace
-
-AdamFactors adam_factors(double beta1, double beta2, double epsilon, int64_t update) {
-  const auto t = static_cast<double>(update);
-  return {beta1, beta2, epsilon, 1 - std::pow(beta1, t), 1 - std::pow(beta2, t), update};
-}
-
+// m and v become the bf16 moments, rounded as drawn() and store_by() do, in numbers of 64 bits.
 void round_moments(const at::Tensor& m, const at::Tensor& v, const at::Tensor& gradient, int64_t update,
                    const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq) {
-  if (exp_avg.scalar_type() == at::kFloat) return;
-  // As drawn() and store_by() do, in numbers of 64 bits.
   const auto mixed = [](const at::Tensor& x, int shift) {
     return x.bitwise_xor(x.bitwise_right_shift(shift)).bitwise_and_(kAllBits);
   };
@@ -192,6 +174,26 @@ void round_moments(const at::Tensor& m, const at::Tensor& v, const at::Tensor& g
   };
   store_by(chance.bitwise_and(0xFFFF), exp_avg, m);
   store_by(chance.bitwise_right_shift(16), exp_avg_sq, v);
+}
+
+// (m / c1 + share g) / (sqrt(v / c2) + eps), the moments having taken in the gradient.
+at::Tensor direction_of(const at::Tensor& gradient, const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq,
+                        const AdamFactors& f) {
+  // fp32 moments are these.
+  const at::Tensor m = exp_avg.to(at::kFloat), v = exp_avg_sq.to(at::kFloat);
+  m.mul_(f.beta1).add_(gradient, 1 - f.beta1);
+  v.mul_(f.beta2).addcmul_(gradient, gradient, 1 - f.beta2);
+  if (exp_avg.scalar_type() != at::kFloat) round_moments(m, v, gradient, f.update, exp_avg, exp_avg_sq);
+  const at::Tensor dividend = m.div(f.correction1);
+  if (f.gradient_share != 0) dividend.add_(gradient, f.gradient_share);
+  return dividend.div_(v.sqrt().div_(std::sqrt(f.correction2)).add_(f.epsilon));
+}
+
+}  // namespace
+
+AdamFactors adam_factors(double beta1, double beta2, double epsilon, int64_t update) {
+  const auto t = static_cast<double>(update);
+  return {beta1, beta2, epsilon, 1 - std::pow(beta1, t), 1 - std::pow(beta2, t), update};
 }
 
 void portable::adamw_step(const at::Tensor& weight, const at::Tensor& gradient, const at::Tensor& exp_avg,

@@ -5,8 +5,8 @@
 
 #include <string>
 
+#include "gyre/optim/parameter/adam_kernel.h"
 #include "gyre/optim/parameter/fused_adamw.h"
-#include "gyre/optim/parameter/split_weight.h"
 #include "gyre/optim/parameter/update_context.h"
 #include "gyre/optim/settings/optimizer_kind.h"
 #include "gyre/tensors/parameter.h"
@@ -18,10 +18,19 @@ class AdamMoments {
   using Config = AdamSettings;
   static constexpr bool kTakesGradientFactor = true;
   AdamMoments(const AdamSettings& config, const ParameterSpec& spec, at::Device device);
-  void step(const AdamSettings& config, const at::Tensor& weight, const at::Tensor& gradient,
-            const UpdateContext& context);
-  void step(const AdamSettings& config, const SplitWeight& weight, const at::Tensor& gradient,
-            const UpdateContext& context);
+  // Weight: at::Tensor or SplitWeight.
+  template <typename Weight>
+  void step(const AdamSettings& config, const Weight& weight, const at::Tensor& gradient,
+            const UpdateContext& context) {
+    step(adam_factors(config.beta1, config.beta2, config.epsilon, context.update), config, weight, gradient, context);
+  }
+  // With other factors than Adam's.
+  template <typename Weight>
+  void step(const AdamFactors& factors, const AdamSettings& config, const Weight& weight, const at::Tensor& gradient,
+            const UpdateContext& context) {
+    const double decay = decay_ ? context.learning_rate * config.weight_decay : 0;
+    adamw_step(weight, gradient, exp_avg_, exp_avg_sq_, factors, context.learning_rate, decay, context.gradient_factor);
+  }
   // Leaves the step to `together` if that takes it; returns whether it did.
   bool step_together(const AdamSettings& config, const at::Tensor& weight, const at::Tensor& gradient,
                      FusedAdamw& together) const;
@@ -29,18 +38,7 @@ class AdamMoments {
   void load(const NamedTensors& state);
   static double state_bytes(const AdamSettings& config, const ParameterSpec& spec);
 
-  // For other steps with the same moments: in fp32, to be changed in place, then kept as the ones after this update,
-  // whose gradient is given.
-  at::Tensor exp_avg() const { return exp_avg_.to(at::kFloat); }
-  at::Tensor exp_avg_sq() const { return exp_avg_sq_.to(at::kFloat); }
-  void keep(const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq, const at::Tensor& gradient, int64_t update);
-  bool decays() const { return decay_; }
-
  private:
-  template <typename Weight>
-  void step_any(const AdamSettings& config, const Weight& weight, const at::Tensor& gradient,
-                const UpdateContext& context);
-
   std::string name_;
   bool decay_;
   at::Tensor exp_avg_, exp_avg_sq_;
