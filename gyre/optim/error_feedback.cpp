@@ -1,22 +1,11 @@
 #include "gyre/optim/error_feedback.h"
 
-#include <ATen/ATen.h>
-
 #include "gyre/optim/parameter/state.h"
 
 namespace gyre {
 
 ErrorFeedback::ErrorFeedback(const Config& config, const ParameterSpec& spec, at::Device device)
     : name_(spec.name), moments_(config, spec, device), last_step_(state_zeros(spec, device)) {}
-
-void ErrorFeedback::step(const Config& config, const at::Tensor& weight, const at::Tensor& gradient,
-                         const UpdateContext& context) {
-  const at::Tensor before = weight.clone();
-  moments_.step(config, weight, gradient, context);
-  const at::Tensor step = before - weight;
-  if (context.delay > 0) weight.sub_((step - last_step_).mul_(last_step_.any()));
-  last_step_.copy_(step);
-}
 
 void ErrorFeedback::save(NamedTensors& state) const {
   moments_.save(state);

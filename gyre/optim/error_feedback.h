@@ -10,8 +10,12 @@ namespace gyre {
 class ErrorFeedback {
  public:
   using Config = AdamSettings;
+  static constexpr bool kTakesGradientFactor = true, kOnePassOnCpu = true;
   ErrorFeedback(const Config& config, const ParameterSpec& spec, at::Device device);
-  void step(const Config& config, const at::Tensor& weight, const at::Tensor& gradient, const UpdateContext& context);
+  template <typename Weight>
+  void step(const Config& config, const Weight& weight, const at::Tensor& gradient, const UpdateContext& context) {
+    moments_.step(config, FedBack<Weight>{weight, last_step_, context.delay > 0}, gradient, context);
+  }
   void save(NamedTensors& state) const;
   void load(const NamedTensors& state);
   static double state_bytes(const Config& config, const ParameterSpec& spec);

@@ -18,6 +18,7 @@ namespace gyre {
 //   static double update_cost(const Config&, const ParameterSpec&), if it makes products (optim/config.h)
 //   static PassingBytes passing_bytes(const Config&, const ParameterSpec&), if there are any
 //   static StepBytes step_bytes(const Config&, const ParameterSpec&, bool in_halves), if there are any
+//   static constexpr bool kOnePassOnCpu, if steps on the CPU hold nothing, whatever step_bytes says
 //   static constexpr bool kTakesGradientFactor, if it does
 //   step(const Config&, weight, gradient, context) for a weight in halves, if that saves a pass
 //   step_together(const Config&, weight, gradient, FusedAdamw&), if some of its steps are AdamW's and nothing else
@@ -88,6 +89,9 @@ class ParameterOptimizer final : public Optimizer {
   static StepBytes step_bytes(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs,
                               const StepSetting& setting) {
     StepBytes most;
+    if constexpr (requires { Parameter::kOnePassOnCpu; }) {
+      if (setting.device.is_cpu()) return most;
+    }
     if constexpr (requires { Parameter::step_bytes(config_of(config), specs[0], setting.in_halves); }) {
       for (const ParameterSpec& spec : specs) {
         most.take_larger(Parameter::step_bytes(config_of(config), spec, setting.in_halves));

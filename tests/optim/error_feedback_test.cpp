@@ -41,5 +41,32 @@ TEST(ErrorFeedback, WithoutDelayIsAdamW) {
   }
 }
 
+// The bits of AdamW's step followed by passes.
+TEST(ErrorFeedback, IsAdamWAndThenTheChangeOfItsStep) {
+  for (const bool bf16_moments : {false, true}) {
+    for (const int64_t count : {1, 7, 1000}) {
+      OptimizerConfig config;
+      config.bf16_moments = bf16_moments;
+      auto corrected = make("error-feedback", matrix("w", count, 3, true), config);
+      auto plain = make("adamw", matrix("w", count, 3, true), config);
+      at::manual_seed(2);
+      const at::Tensor w = at::randn({count, 3}), expected = w.clone(), last = at::zeros({count, 3});
+      for (int64_t t = 1; t <= 12; ++t) {
+        const at::Tensor g = at::randn({count, 3});
+        UpdateContext context = context_of(t, t == 3 ? 0 : 1e-2, t % 4);
+        context.gradient_factor = 0.3;
+        const at::Tensor before = expected.clone();
+        step(*plain, expected, g, context);
+        const at::Tensor change = before - expected;
+        if (context.delay > 0 && last.any().item<bool>()) expected.sub_(change - last);
+        last.copy_(change);
+        step(*corrected, w, g, context);
+        ASSERT_TRUE(w.equal(expected)) << count << ", update " << t;
+      }
+      EXPECT_TRUE(corrected->state().at("w/last_step").equal(last));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace gyre

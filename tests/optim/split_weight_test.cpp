@@ -93,14 +93,14 @@ TEST(SplitWeight, AStepIsThatOfWholeWeights) {
     for (int64_t update = 1; update <= 12; ++update) {
       const std::vector<at::Tensor> gradients = {at::randn({6, 4}), at::randn({5, 4})};
       const std::vector<at::Tensor> copies = {gradients[0].clone(), gradients[1].clone()};
-      whole->step(weights, gradients, context_of(update, 1e-2));
+      whole->step(weights, gradients, context_of(update, 1e-2, update % 3));
       // In every second update the outgoing version is read, and stays.
       std::vector<at::Tensor> read;
       for (SplitWeight& weight : halves) {
         if (update % 2 == 0) weight.next = at::empty_like(weight.version);
         read.push_back(weight.version.clone());
       }
-      split_one->step_split(halves, copies, context_of(update, 1e-2));
+      split_one->step_split(halves, copies, context_of(update, 1e-2, update % 3));
       for (size_t i = 0; i < halves.size(); ++i) {
         if (update % 2 == 0) {
           EXPECT_TRUE(halves[i].version.equal(read[i])) << kind;

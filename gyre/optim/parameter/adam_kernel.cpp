@@ -67,17 +67,20 @@ GYRE_INLINE Direction take_in(float gradient, Moment* m, Moment* v, const Scalar
   return {first * s.inverse1 + s.gradient_share * gradient, std::sqrt(second) * s.inverse_root2 + s.epsilon};
 }
 
-// A weight that is one tensor, as a loop reads and writes it.
-struct WholeElements {
-  float* w;
-  explicit WholeElements(const at::Tensor& weight) : w(weight.data_ptr<float>()) {}
-  WholeElements from(int64_t i) const {
-    WholeElements rest = *this;
-    rest.w += i;
-    return rest;
+// A weight in either form, with error feedback.
+template <typename Elements>
+struct FedBackElements {
+  Elements w;
+  float* last_step;
+  float late;  // 1, or 0
+
+  FedBackElements from(int64_t i) const { return {w.from(i), last_step + i, late}; }
+  GYRE_INLINE float load(int64_t i) const { return w.load(i); }
+  GYRE_INLINE void store(int64_t i, float value) const {
+    const float step = w.load(i) - value;
+    w.store(i, value - late * (step - last_step[i]));
+    last_step[i] = step;
   }
-  GYRE_INLINE float load(int64_t i) const { return w[i]; }
-  GYRE_INLINE void store(int64_t i, float value) const { w[i] = value; }
 };
 
 // Each element is by itself, so vectors change nothing. Rounding of products is the compiler's, fixed per machine.
@@ -108,6 +111,8 @@ GYRE_INLINE void direction_elements(float* __restrict g, Moment* __restrict m, M
 #define GYRE_ADAM(Moment)                                                                         \
   GYRE_ADAM_STEP(WholeElements, Moment)                                                           \
   GYRE_ADAM_STEP(SplitElements, Moment)                                                           \
+  GYRE_ADAM_STEP(FedBackElements<WholeElements>, Moment)                                          \
+  GYRE_ADAM_STEP(FedBackElements<SplitElements>, Moment)                                          \
   GYRE_CPU_KERNEL void direction_loop(float* g, Moment* m, Moment* v, int64_t count, Scalars s) { \
     direction_elements(g, m, v, count, s);                                                        \
   }
@@ -116,17 +121,16 @@ GYRE_ADAM(c10::BFloat16)
 #undef GYRE_ADAM
 #undef GYRE_ADAM_STEP
 
-bool is_plain(std::initializer_list<at::Tensor> tensors, at::ScalarType type) {
+bool are_plain(std::initializer_list<at::Tensor> tensors, at::ScalarType type) {
   return std::all_of(tensors.begin(), tensors.end(), [type](const at::Tensor& t) { return cpu::is_plain(t, type); });
 }
 
 // Whether a loop did it.
-template <typename Elements, typename Weight>
-bool cpu_step(const Weight& weight, const at::Tensor& gradient, const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq,
+template <typename Elements>
+bool cpu_step(const Elements& w, const at::Tensor& gradient, const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq,
               const AdamFactors& factors, double rate, double decay, double factor) {
   if (!cpu::is_plain(gradient, at::kFloat)) return false;
   const auto loop = [&]<typename Moment>(Moment* m) {
-    const Elements w(weight);
     const float* g = gradient.data_ptr<float>();
     Moment* const v = exp_avg_sq.data_ptr<Moment>();
     cpu::for_elements(gradient.numel(), [&](int64_t begin, int64_t end) {
@@ -134,14 +138,52 @@ bool cpu_step(const Weight& weight, const at::Tensor& gradient, const at::Tensor
                 static_cast<float>(1 - decay), static_cast<float>(factor));
     });
   };
-  if (is_plain({exp_avg, exp_avg_sq}, at::kFloat)) {
+  if (are_plain({exp_avg, exp_avg_sq}, at::kFloat)) {
     loop(exp_avg.data_ptr<float>());
-  } else if (is_plain({exp_avg, exp_avg_sq}, at::kBFloat16)) {
+  } else if (are_plain({exp_avg, exp_avg_sq}, at::kBFloat16)) {
     loop(exp_avg.data_ptr<c10::BFloat16>());
   } else {
     return false;
   }
   return true;
+}
+
+// The same in passes, for devices.
+void fed_back_passes(const FedBack<at::Tensor>& fed, const at::Tensor& gradient, const at::Tensor& exp_avg,
+                     const at::Tensor& exp_avg_sq, const AdamFactors& factors, double rate, double decay,
+                     double factor) {
+  const at::Tensor before = fed.weight.clone();
+  adamw_step(fed.weight, gradient, exp_avg, exp_avg_sq, factors, rate, decay, factor);
+  const at::Tensor step = before - fed.weight;
+  if (fed.late) fed.weight.sub_((step - fed.last_step).mul_(fed.last_step.any()));
+  fed.last_step.copy_(step);
+}
+void fed_back_passes(const FedBack<SplitWeight>& fed, const at::Tensor& gradient, const at::Tensor& exp_avg,
+                     const at::Tensor& exp_avg_sq, const AdamFactors& factors, double rate, double decay,
+                     double factor) {
+  const at::Tensor whole = joined(fed.weight);
+  fed_back_passes({whole, fed.last_step, fed.late}, gradient, exp_avg, exp_avg_sq, factors, rate, decay, factor);
+  split(whole, fed.weight);
+}
+
+// Ends at the first one, which is seldom far.
+bool has_other_than_zeros(const at::Tensor& x) {
+  const float* const from = x.data_ptr<float>();
+  return std::any_of(from, from + x.numel(), [](float value) { return value != 0; });
+}
+
+template <typename Weight>
+void fed_back_step(const FedBack<Weight>& fed, const at::Tensor& gradient, const at::Tensor& exp_avg,
+                   const at::Tensor& exp_avg_sq, const AdamFactors& factors, double rate, double decay, double factor) {
+  const at::Tensor& last = fed.last_step;
+  bool done = false;
+  if (is_plain(fed.weight) && is_plain(last)) {
+    using Elements = decltype(elements_of(fed.weight));
+    const float late = fed.late && has_other_than_zeros(last) ? 1 : 0;
+    const FedBackElements<Elements> w{elements_of(fed.weight), last.data_ptr<float>(), late};
+    done = cpu_step(w, gradient, exp_avg, exp_avg_sq, factors, rate, decay, factor);
+  }
+  if (!done) fed_back_passes(fed, gradient, exp_avg, exp_avg_sq, factors, rate, decay, factor);
 }
 
 template <typename Moment>
@@ -218,8 +260,8 @@ void portable::adam_direction(const at::Tensor& gradient, const at::Tensor& exp_
 
 void adamw_step(const at::Tensor& weight, const at::Tensor& gradient, const at::Tensor& exp_avg,
                 const at::Tensor& exp_avg_sq, const AdamFactors& factors, double rate, double decay, double factor) {
-  const bool done = (cpu::is_plain(weight, at::kFloat) &&
-                     cpu_step<WholeElements>(weight, gradient, exp_avg, exp_avg_sq, factors, rate, decay, factor)) ||
+  const bool done = (is_plain(weight) &&
+                     cpu_step(elements_of(weight), gradient, exp_avg, exp_avg_sq, factors, rate, decay, factor)) ||
                     fused::adam(weight, gradient, exp_avg, exp_avg_sq, pass_of(factors, rate, 1 - decay, factor));
   if (!done) portable::adamw_step(weight, gradient, exp_avg, exp_avg_sq, factors, rate, decay, factor);
 }
@@ -227,16 +269,26 @@ void adamw_step(const at::Tensor& weight, const at::Tensor& gradient, const at::
 void adamw_step(const SplitWeight& weight, const at::Tensor& gradient, const at::Tensor& exp_avg,
                 const at::Tensor& exp_avg_sq, const AdamFactors& factors, double rate, double decay, double factor) {
   const bool done =
-      is_plain(weight) && cpu_step<SplitElements>(weight, gradient, exp_avg, exp_avg_sq, factors, rate, decay, factor);
+      is_plain(weight) && cpu_step(elements_of(weight), gradient, exp_avg, exp_avg_sq, factors, rate, decay, factor);
   if (!done) portable::adamw_step(weight, gradient, exp_avg, exp_avg_sq, factors, rate, decay, factor);
+}
+
+void adamw_step(const FedBack<at::Tensor>& weight, const at::Tensor& gradient, const at::Tensor& exp_avg,
+                const at::Tensor& exp_avg_sq, const AdamFactors& factors, double rate, double decay, double factor) {
+  fed_back_step(weight, gradient, exp_avg, exp_avg_sq, factors, rate, decay, factor);
+}
+
+void adamw_step(const FedBack<SplitWeight>& weight, const at::Tensor& gradient, const at::Tensor& exp_avg,
+                const at::Tensor& exp_avg_sq, const AdamFactors& factors, double rate, double decay, double factor) {
+  fed_back_step(weight, gradient, exp_avg, exp_avg_sq, factors, rate, decay, factor);
 }
 
 void adam_direction(const at::Tensor& gradient, const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq,
                     const AdamFactors& factors) {
   const bool plain = cpu::is_plain(gradient, at::kFloat);
-  if (plain && is_plain({exp_avg, exp_avg_sq}, at::kFloat)) {
+  if (plain && are_plain({exp_avg, exp_avg_sq}, at::kFloat)) {
     cpu_direction<float>(gradient, exp_avg, exp_avg_sq, scalars(factors));
-  } else if (plain && is_plain({exp_avg, exp_avg_sq}, at::kBFloat16)) {
+  } else if (plain && are_plain({exp_avg, exp_avg_sq}, at::kBFloat16)) {
     cpu_direction<c10::BFloat16>(gradient, exp_avg, exp_avg_sq, scalars(factors));
   } else if (!fused::adam({}, gradient, exp_avg, exp_avg_sq, pass_of(factors, 0, 1, 1))) {
     portable::adam_direction(gradient, exp_avg, exp_avg_sq, factors);

@@ -32,6 +32,19 @@ void adamw_step(const at::Tensor& weight, const at::Tensor& gradient, const at::
 void adamw_step(const SplitWeight& weight, const at::Tensor& gradient, const at::Tensor& exp_avg,
                 const at::Tensor& exp_avg_sq, const AdamFactors& factors, double rate, double decay, double factor = 1);
 
+// A weight whose step is followed by error feedback (optim/error_feedback.h): where AdamW would subtract u from it, and
+// `late`, it becomes w - u - (u - last_step), unless last_step is all zeros; then last_step <- u.
+template <typename Weight>
+struct FedBack {
+  Weight weight;         // at::Tensor or SplitWeight
+  at::Tensor last_step;  // fp32
+  bool late;
+};
+void adamw_step(const FedBack<at::Tensor>& weight, const at::Tensor& gradient, const at::Tensor& exp_avg,
+                const at::Tensor& exp_avg_sq, const AdamFactors& factors, double rate, double decay, double factor = 1);
+void adamw_step(const FedBack<SplitWeight>& weight, const at::Tensor& gradient, const at::Tensor& exp_avg,
+                const at::Tensor& exp_avg_sq, const AdamFactors& factors, double rate, double decay, double factor = 1);
+
 // As above for moments alone: returns nothing but turns `gradient` into (m / c1 + share g) / (sqrt(v / c2) + eps).
 void adam_direction(const at::Tensor& gradient, const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq,
                     const AdamFactors& factors);

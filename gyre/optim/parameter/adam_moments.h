@@ -18,7 +18,7 @@ class AdamMoments {
   using Config = AdamSettings;
   static constexpr bool kTakesGradientFactor = true;
   AdamMoments(const AdamSettings& config, const ParameterSpec& spec, at::Device device);
-  // Weight: at::Tensor or SplitWeight.
+  // Weight: at::Tensor or SplitWeight, or FedBack of them.
   template <typename Weight>
   void step(const AdamSettings& config, const Weight& weight, const at::Tensor& gradient,
             const UpdateContext& context) {

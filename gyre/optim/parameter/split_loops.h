@@ -1,4 +1,4 @@
-// The two halves of a weight in loops over memory on the CPU (split_weight.h).
+// A weight, whole or in halves (split_weight.h), in loops over memory on the CPU.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,21 @@
 
 namespace gyre {
 
-// Loops read element i, then write it: the next version may be where the last one is, so no pointer is __restrict, and
-// a loop needs `#pragma GCC ivdep` to become vectors.
+// A weight that is one tensor, as a loop reads and writes it.
+struct WholeElements {
+  float* w;
+  explicit WholeElements(const at::Tensor& weight) : w(weight.data_ptr<float>()) {}
+  WholeElements from(int64_t i) const {
+    WholeElements rest = *this;
+    rest.w += i;
+    return rest;
+  }
+  GYRE_INLINE float load(int64_t i) const { return w[i]; }
+  GYRE_INLINE void store(int64_t i, float value) const { w[i] = value; }
+};
+
+// A weight in halves, likewise. Loops read element i, then write it: the next version may be where the last one is, so
+// no pointer is __restrict, and a loop needs `#pragma GCC ivdep` to become vectors.
 struct SplitElements {
   const c10::BFloat16* version;
   int16_t* rest;
@@ -44,9 +57,20 @@ struct SplitElements {
 };
 
 // Whether a loop can go through all of it as arrays.
+inline bool is_plain(const at::Tensor& weight) {
+  return cpu::is_plain(weight, at::kFloat);
+}
 inline bool is_plain(const SplitWeight& weight) {
   return cpu::is_plain(weight.version, at::kBFloat16) && cpu::is_plain(weight.rest, at::kShort) &&
          cpu::is_plain(weight.next, at::kBFloat16);
+}
+
+// As a loop takes it.
+inline WholeElements elements_of(const at::Tensor& weight) {
+  return WholeElements(weight);
+}
+inline SplitElements elements_of(const SplitWeight& weight) {
+  return SplitElements(weight);
 }
 
 }  // namespace gyre
