@@ -40,4 +40,14 @@ class WeightForecast {
   at::Tensor previous_, step_;
 };
 
+// Each in one pass. step <- kept step + (1 - kept) (masters - previous); previous <- masters.
+void observe_step(const at::Tensor& step, const at::Tensor& previous, const at::Tensor& masters, double kept);
+// out <- masters + steps step, in its type.
+void write_forecast(const at::Tensor& masters, const at::Tensor& step, double steps, const at::Tensor& out);
+
+namespace portable {
+void observe_step(const at::Tensor& step, const at::Tensor& previous, const at::Tensor& masters, double kept);
+void write_forecast(const at::Tensor& masters, const at::Tensor& step, double steps, const at::Tensor& out);
+}  // namespace portable
+
 }  // namespace gyre
