@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "gyre/kernels/cpu_dispatch.h"
 #include "gyre/kernels/cpu_math.h"
@@ -19,19 +20,21 @@ constexpr int64_t kBlocks = cpu::kLanes;  // of random words that are computed s
 constexpr int64_t kWords = 4 * kBlocks;   // in them
 
 // The masks of `count` elements, a multiple of kWords, from the words of block `first` on. A word below the threshold
-// drops its element.
+// drops its element. The bytes of a block's four masks are computed as one 32-bit word, the first the lowest: GCC does
+// not vectorise a loop that stores them one by one.
 GYRE_CPU_KERNEL void fill_mask(const RandomStream& stream, uint32_t first, uint32_t threshold, bool* mask,
                                int64_t count) {
   const std::array<uint32_t, 4> counter = stream.counter(first);
   const std::array<uint32_t, 2> key = stream.key();
   for (int64_t begin = 0; begin < count; begin += kWords) {
-    std::array<std::array<uint32_t, kBlocks>, 4> words;
+    std::array<uint32_t, kBlocks> masks;
     for (uint32_t lane = 0; lane < kBlocks; ++lane) {
       const uint32_t block = counter[0] + static_cast<uint32_t>(begin / 4) + lane;
-      const auto of_block = philox4x32_10({block, counter[1], counter[2], counter[3]}, key);
-      for (size_t i = 0; i < 4; ++i) words[i][lane] = of_block[i];
+      const auto words = philox4x32_10({block, counter[1], counter[2], counter[3]}, key);
+      const auto kept = [&](int i) { return static_cast<uint32_t>(words[i] >= threshold) << (8 * i); };
+      masks[lane] = kept(0) | kept(1) | kept(2) | kept(3);
     }
-    for (size_t i = 0; i < kWords; ++i) mask[begin + static_cast<int64_t>(i)] = words[i % 4][i / 4] >= threshold;
+    std::memcpy(mask + begin, masks.data(), sizeof masks);
   }
 }
 
@@ -55,23 +58,25 @@ double kept_factor(double probability) {
   return 1.0 / (1.0 - probability);
 }
 
+// The mask's bytes, each 0 or 1. GCC does not vectorise a loop that reads them as bool.
 template <typename T>
-GYRE_INLINE void apply_to_each(const T* x, const bool* mask, float factor, T* result, int64_t count) {
+GYRE_INLINE void apply_to_each(const T* x, const unsigned char* mask, float factor, T* result, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
     cpu::store(result + i, cpu::load(x + i) * static_cast<float>(mask[i]) * factor);
   }
 }
 template <typename T>
-GYRE_INLINE void apply_loop(const T* x, const bool* mask, float factor, T* result, int64_t count) {
+GYRE_INLINE void apply_loop(const T* x, const unsigned char* mask, float factor, T* result, int64_t count) {
   // In place the compiler sees one pointer. Of two it would find at run time that they overlap, and not vectorise.
   if (x == result) return apply_to_each(result, mask, factor, result, count);
   apply_to_each(x, mask, factor, result, count);
 }
-GYRE_CPU_KERNEL void apply_kernel(const float* x, const bool* mask, float factor, float* result, int64_t count) {
+GYRE_CPU_KERNEL void apply_kernel(const float* x, const unsigned char* mask, float factor, float* result,
+                                  int64_t count) {
   apply_loop(x, mask, factor, result, count);
 }
-GYRE_CPU_KERNEL void apply_kernel(const c10::BFloat16* x, const bool* mask, float factor, c10::BFloat16* result,
-                                  int64_t count) {
+GYRE_CPU_KERNEL void apply_kernel(const c10::BFloat16* x, const unsigned char* mask, float factor,
+                                  c10::BFloat16* result, int64_t count) {
   apply_loop(x, mask, factor, result, count);
 }
 
@@ -103,7 +108,7 @@ void apply_dropout(const at::Tensor& x, const at::Tensor& mask, double probabili
       x,
       [&]<typename T>() {
         const T* from = x.data_ptr<T>();
-        const bool* kept = mask.data_ptr<bool>();
+        const auto* kept = reinterpret_cast<const unsigned char*>(mask.data_ptr<bool>());
         T* const to = result.data_ptr<T>();
         cpu::for_elements(x.numel(), [&](int64_t begin, int64_t end) {
           apply_kernel(from + begin, kept + begin, static_cast<float>(kept_factor(probability)), to + begin,
