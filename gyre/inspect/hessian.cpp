@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "gyre/kernels/matrix_product.h"
 #include "gyre/optim/hessian_norm.h"
 #include "gyre/optim/parameter/basis_rotation.h"
 #include "gyre/tensors/matrix_block.h"
@@ -140,8 +141,8 @@ class Measurement {
       const auto& gradients = gradient(weights_, options_.first_microbatch + options_.microbatches + m, 1);
       for (size_t i = 0; i < matrices_.size(); ++i) {
         const at::Tensor g = matrices_[i].of(gradients);
-        covariances[i].first.addmm_(g, g.t());
-        covariances[i].second.addmm_(g.t(), g);
+        covariances[i].first.add_(matrix_product(g, g.t()));
+        covariances[i].second.add_(matrix_product(g.t(), g));
       }
     }
     // In fp64, since LAPACK's decomposition in fp32 fails for sides from about 2900 on.

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "gyre/core/random.h"
+#include "gyre/kernels/matrix_product.h"
 
 namespace gyre {
 namespace {
@@ -23,8 +24,8 @@ at::Tensor cauchy(int64_t rows, int64_t columns, RandomStream& stream) {
 }
 
 at::Tensor rotated(const at::Tensor& left, const at::Tensor& x, const at::Tensor& right) {
-  const at::Tensor y = left.defined() ? left.mm(x) : x;
-  return right.defined() ? y.mm(right) : y;
+  const at::Tensor y = left.defined() ? matrix_product(left, x) : x;
+  return right.defined() ? matrix_product(y, right) : y;
 }
 at::Tensor transposed(const at::Tensor& x) {
   return x.defined() ? x.t() : x;
