@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "gyre/kernels/activation_functions.h"
+#include "gyre/kernels/cpu_dispatch.h"
 #include "gyre/kernels/cpu_math.h"
 #include "gyre/kernels/cuda/kernels.h"
 #include "gyre/kernels/parallel_for.h"
@@ -13,56 +15,10 @@
 namespace gyre {
 namespace {
 
-using cpu::exp2_negative;
 using cpu::load;
+using cpu::Point;
 using cpu::rounded;
 using cpu::store;
-
-// f(x) and f'(x).
-struct Point {
-  float value, slope;
-};
-
-// x Phi(x), with Phi(x) = (1 + erf(x / sqrt 2)) / 2. The tail 1 - Phi(|x|) is a polynomial in 1 / (1 + c |x|) times
-// e^(-x^2 / 2), which the slope needs too, as the density (Abramowitz and Stegun 7.1.26). The absolute error of Phi is
-// below 1e-7, a thousandth of bf16's rounding error near 1; where Phi is small, its relative error is larger.
-struct Gelu {
-  GYRE_INLINE static Point at(float x) {
-    constexpr float kBySqrtTwo = 0.70710678f, kBySqrtTwoPi = 0.39894228f, kHalfByTwo = 0.72134752f;  // log2(e) / 2
-    const float size = x < 0 ? -x : x;
-    const float density = exp2_negative(-kHalfByTwo * x * x);
-    const float t = 1.0f / (1.0f + 0.3275911f * kBySqrtTwo * size);
-    float p = 1.061405429f;
-    p = p * t - 1.453152027f;
-    p = p * t + 1.421413741f;
-    p = p * t - 0.284496736f;
-    p = p * t + 0.254829592f;
-    const float tail = 0.5f * p * t * density;
-    const float phi = x < 0 ? tail : 1.0f - tail;
-    return {x * phi, phi + x * density * kBySqrtTwoPi};
-  }
-};
-
-GYRE_INLINE float sigmoid(float x) {
-  const float small = exp2_negative(1.44269504f * (x < 0 ? x : -x));  // log2(e)
-  return (x < 0 ? small : 1.0f) / (1.0f + small);
-}
-
-// x sigmoid(2 u) = x (1 + tanh u) / 2, with u = sqrt(2 / pi) (x + 0.044715 x^3).
-struct GeluTanh {
-  GYRE_INLINE static Point at(float x) {
-    constexpr float kFactor = 2 * 0.79788456f, kCubic = 0.044715f;
-    const float s = sigmoid(kFactor * (x + kCubic * x * x * x));
-    return {x * s, s + x * s * (1.0f - s) * kFactor * (1.0f + 3 * kCubic * x * x)};
-  }
-};
-
-struct Silu {
-  GYRE_INLINE static Point at(float x) {
-    const float s = sigmoid(x);
-    return {x * s, s + x * s * (1.0f - s)};
-  }
-};
 
 template <typename Function, typename T>
 GYRE_INLINE void forward_loop(const T* __restrict x, T* __restrict y, int64_t count) {
@@ -102,43 +58,55 @@ GYRE_INLINE void gated_backward_loop(const T* __restrict grad, const T* __restri
   }
 }
 
-#define GYRE_ACTIVATION(Function, T)                                                                             \
-  GYRE_CPU_KERNEL void forward_kernel(Function, const T* x, T* y, int64_t count) {                               \
-    forward_loop<Function>(x, y, count);                                                                         \
-  }                                                                                                              \
-  GYRE_CPU_KERNEL void backward_kernel(Function, const T* grad, const T* x, T* grad_x, T* y, int64_t n) {        \
-    backward_loop<Function>(grad, x, grad_x, y, n);                                                              \
-  }                                                                                                              \
-  GYRE_CPU_KERNEL void gated_forward_kernel(Function, const T* x, T* y, int64_t rows, int64_t n) {               \
-    gated_forward_loop<Function>(x, y, rows, n);                                                                 \
-  }                                                                                                              \
-  GYRE_CPU_KERNEL void gated_backward_kernel(Function, const T* grad, const T* x, T* grad_x, T* y, int64_t rows, \
-                                             int64_t n) {                                                        \
-    gated_backward_loop<Function>(grad, x, grad_x, y, rows, n);                                                  \
+#define GYRE_ACTIVATION(Function, T)                                                                                \
+  GYRE_CPU_KERNEL void forward_kernel(Function<T>, const T* x, T* y, int64_t count) {                               \
+    forward_loop<Function<T>>(x, y, count);                                                                         \
+  }                                                                                                                 \
+  GYRE_CPU_KERNEL void backward_kernel(Function<T>, const T* grad, const T* x, T* grad_x, T* y, int64_t n) {        \
+    backward_loop<Function<T>>(grad, x, grad_x, y, n);                                                              \
+  }                                                                                                                 \
+  GYRE_CPU_KERNEL void gated_forward_kernel(Function<T>, const T* x, T* y, int64_t rows, int64_t n) {               \
+    gated_forward_loop<Function<T>>(x, y, rows, n);                                                                 \
+  }                                                                                                                 \
+  GYRE_CPU_KERNEL void gated_backward_kernel(Function<T>, const T* grad, const T* x, T* grad_x, T* y, int64_t rows, \
+                                             int64_t n) {                                                           \
+    gated_backward_loop<Function<T>>(grad, x, grad_x, y, rows, n);                                                  \
   }
-GYRE_ACTIVATION(Gelu, c10::BFloat16)
-GYRE_ACTIVATION(GeluTanh, c10::BFloat16)
-GYRE_ACTIVATION(Silu, c10::BFloat16)
+GYRE_ACTIVATION(cpu::Gelu, float)
+GYRE_ACTIVATION(cpu::Gelu, c10::BFloat16)
+GYRE_ACTIVATION(cpu::GeluTanh, float)
+GYRE_ACTIVATION(cpu::GeluTanh, c10::BFloat16)
+GYRE_ACTIVATION(cpu::Relu, float)
+GYRE_ACTIVATION(cpu::Relu, c10::BFloat16)
+GYRE_ACTIVATION(cpu::Silu, float)
+GYRE_ACTIVATION(cpu::Silu, c10::BFloat16)
 #undef GYRE_ACTIVATION
 
-// Calls run(function) and returns true if there is a fast kernel for x's type and layout; else returns false.
-template <typename Run>
-bool with_kernel(const at::Tensor& x, Activation activation, Run run) {
-  if (!cpu::is_plain(x, at::kBFloat16)) return false;
+template <typename T, typename Run>
+void run_with(Activation activation, Run& run) {
   switch (activation) {
     case Activation::Gelu:
-      run(Gelu{});
-      return true;
+      return run.template operator()<T>(cpu::Gelu<T>{});
     case Activation::GeluTanh:
-      run(GeluTanh{});
-      return true;
-    case Activation::Silu:
-      run(Silu{});
-      return true;
+      return run.template operator()<T>(cpu::GeluTanh<T>{});
     case Activation::Relu:
-      return false;
+      return run.template operator()<T>(cpu::Relu<T>{});
+    case Activation::Silu:
+      return run.template operator()<T>(cpu::Silu<T>{});
   }
-  return false;
+}
+
+// Calls run<T>(function) and returns true if there are kernels for x's type T and layout; else returns false.
+template <typename Run>
+bool with_kernel(const at::Tensor& x, Activation activation, Run run) {
+  if (!x.is_contiguous()) return false;
+  return cpu::dispatch(
+      x,
+      [&]<typename T>() {
+        run_with<T>(activation, run);
+        return true;
+      },
+      [] { return false; });
 }
 
 // Sizes (..., n) for x of (..., 2 n).
@@ -153,10 +121,10 @@ std::vector<int64_t> half_of(const at::Tensor& x) {
 at::Tensor activate(const at::Tensor& x, Activation activation) {
   const ProfileScope scope("gyre::activation");
   at::Tensor y;
-  const bool done = with_kernel(x, activation, [&](auto function) {
+  const bool done = with_kernel(x, activation, [&]<typename T>(auto function) {
     y = at::empty(x.sizes(), x.options());
-    const auto* from = x.data_ptr<c10::BFloat16>();
-    auto* const to = y.data_ptr<c10::BFloat16>();
+    const auto* from = x.data_ptr<T>();
+    auto* const to = y.data_ptr<T>();
     cpu::for_elements(x.numel(), [&](int64_t begin, int64_t end) {
       forward_kernel(function, from + begin, to + begin, end - begin);
     });
@@ -169,15 +137,14 @@ ActivationBackward activate_backward(const at::Tensor& any_grad, const at::Tenso
   const at::Tensor grad = any_grad.contiguous(),
                    x = any_x.contiguous();  // ATen's gelu_backward reads a permuted grad wrongly
   ActivationBackward result;
-  const bool done =
-      cpu::is_plain(grad, at::kBFloat16) && with_kernel(x, activation, [&](auto function) {
-        result = {at::empty(x.sizes(), x.options()), at::empty(x.sizes(), x.options())};
-        const auto *grads = grad.data_ptr<c10::BFloat16>(), *from = x.data_ptr<c10::BFloat16>();
-        auto *const grad_x = result.grad.data_ptr<c10::BFloat16>(), *const y = result.output.data_ptr<c10::BFloat16>();
-        cpu::for_elements(x.numel(), [&](int64_t begin, int64_t end) {
-          backward_kernel(function, grads + begin, from + begin, grad_x + begin, y + begin, end - begin);
-        });
-      });
+  const bool done = cpu::is_plain(grad, x.scalar_type()) && with_kernel(x, activation, [&]<typename T>(auto function) {
+                      result = {at::empty(x.sizes(), x.options()), at::empty(x.sizes(), x.options())};
+                      const auto *grads = grad.data_ptr<T>(), *from = x.data_ptr<T>();
+                      auto *const grad_x = result.grad.data_ptr<T>(), *const y = result.output.data_ptr<T>();
+                      cpu::for_elements(x.numel(), [&](int64_t begin, int64_t end) {
+                        backward_kernel(function, grads + begin, from + begin, grad_x + begin, y + begin, end - begin);
+                      });
+                    });
   if (done || cuda::activate_backward(grad, x, activation, result)) return result;
   return portable::activate_backward(grad, x, activation);
 }
@@ -185,11 +152,11 @@ ActivationBackward activate_backward(const at::Tensor& any_grad, const at::Tenso
 at::Tensor gated_activate(const at::Tensor& x, Activation activation) {
   const ProfileScope scope("gyre::activation");
   at::Tensor y;
-  const bool done = with_kernel(x, activation, [&](auto function) {
+  const bool done = with_kernel(x, activation, [&]<typename T>(auto function) {
     const int64_t size = x.size(-1) / 2;
     y = at::empty(half_of(x), x.options());
-    const auto* from = x.data_ptr<c10::BFloat16>();
-    auto* const to = y.data_ptr<c10::BFloat16>();
+    const auto* from = x.data_ptr<T>();
+    auto* const to = y.data_ptr<T>();
     cpu::for_rows(y.numel() / size, size, [&](int64_t begin, int64_t end) {
       gated_forward_kernel(function, from + begin * 2 * size, to + begin * size, end - begin, size);
     });
@@ -201,17 +168,16 @@ ActivationBackward gated_activate_backward(const at::Tensor& any_grad, const at:
   const ProfileScope scope("gyre::activation");
   const at::Tensor grad = any_grad.contiguous(), x = any_x.contiguous();
   ActivationBackward result;
-  const bool done =
-      cpu::is_plain(grad, at::kBFloat16) && with_kernel(x, activation, [&](auto function) {
-        const int64_t size = x.size(-1) / 2;
-        result = {at::empty(x.sizes(), x.options()), at::empty(half_of(x), x.options())};
-        const auto *grads = grad.data_ptr<c10::BFloat16>(), *from = x.data_ptr<c10::BFloat16>();
-        auto *const grad_x = result.grad.data_ptr<c10::BFloat16>(), *const y = result.output.data_ptr<c10::BFloat16>();
-        cpu::for_rows(grad.numel() / size, size, [&](int64_t begin, int64_t end) {
-          gated_backward_kernel(function, grads + begin * size, from + begin * 2 * size, grad_x + begin * 2 * size,
-                                y + begin * size, end - begin, size);
-        });
-      });
+  const bool done = cpu::is_plain(grad, x.scalar_type()) && with_kernel(x, activation, [&]<typename T>(auto function) {
+                      const int64_t size = x.size(-1) / 2;
+                      result = {at::empty(x.sizes(), x.options()), at::empty(half_of(x), x.options())};
+                      const auto *grads = grad.data_ptr<T>(), *from = x.data_ptr<T>();
+                      auto *const grad_x = result.grad.data_ptr<T>(), *const y = result.output.data_ptr<T>();
+                      cpu::for_rows(grad.numel() / size, size, [&](int64_t begin, int64_t end) {
+                        gated_backward_kernel(function, grads + begin * size, from + begin * 2 * size,
+                                              grad_x + begin * 2 * size, y + begin * size, end - begin, size);
+                      });
+                    });
   if (done || cuda::gated_activate_backward(grad, x, activation, result)) return result;
   return portable::gated_activate_backward(grad, x, activation);
 }

@@ -449,6 +449,33 @@ TEST(Activation, InBf16IsAsGoodAsBf16) {
   }
 }
 
+// Against fp64: the error is at most that of a few roundings of |x|, or of 1 in the slope. Beyond the dense values all
+// orders of magnitude, to the largest.
+TEST(Activation, InFp32IsAsGoodAsFp32) {
+  const at::Tensor huge = at::pow(2.0, at::arange(-126, 128, 0.25, at::kDouble)).to(at::kFloat);
+  const at::Tensor x = at::cat({at::arange(-20, 20, 1e-4, at::kFloat), huge, -huge, at::zeros({1})});
+  const at::Tensor exact = x.to(at::kDouble), one = at::ones_like(x);
+  for (const auto activation : {Activation::Gelu, Activation::GeluTanh, Activation::Relu, Activation::Silu}) {
+    const ActivationBackward expected = portable::activate_backward(at::ones_like(exact), exact, activation);
+    const ActivationBackward ours = activate_backward(one, x, activation);
+    const at::Tensor value = (ours.output.to(at::kDouble) - expected.output).abs();
+    const at::Tensor slope = (ours.grad.to(at::kDouble) - expected.grad).abs();
+    EXPECT_TRUE((value <= exact.abs() * 2e-7).all().item<bool>()) << static_cast<int>(activation);
+    EXPECT_LE(slope.max().item<double>(), 2.5e-7) << static_cast<int>(activation);
+  }
+}
+
+// As in libtorch; max(0, NaN) would be 0.
+TEST(Activation, OfNaNIsNaN) {
+  for (const auto type : {at::kFloat, at::kBFloat16}) {
+    const at::Tensor x = at::full({1, 40}, NAN, type);
+    for (const auto activation : {Activation::Gelu, Activation::GeluTanh, Activation::Relu, Activation::Silu}) {
+      EXPECT_TRUE(activate(x, activation).isnan().all().item<bool>());
+      EXPECT_TRUE(gated_activate(x, activation).isnan().all().item<bool>());
+    }
+  }
+}
+
 TEST(Portable, CrossEntropy) {
   at::manual_seed(8);
   const auto kernel = [](auto&& loss) { return [=](Tensors in) { return Tensors{loss(in[0], in[1], 0.3), in[0]}; }; };

@@ -49,15 +49,17 @@ at::Tensor rows(at::ScalarType type, int64_t width = kWidth) {
 }
 
 TEST(Threads, Activations) {
-  for (const Activation activation : {Activation::Gelu, Activation::GeluTanh, Activation::Silu}) {
-    const at::Tensor x = rows(at::kBFloat16), grad = rows(at::kBFloat16), pair = rows(at::kBFloat16, 2 * kWidth);
-    expect_those_of_one_thread([&]() -> Results {
-      const ActivationBackward plain = activate_backward(grad, x, activation);
-      const ActivationBackward gated = gated_activate_backward(grad, pair, activation);
-      return {{activate(x, activation), plain.grad, plain.output, gated_activate(pair, activation), gated.grad,
-               gated.output},
-              {}};
-    });
+  for (const Activation activation : {Activation::Gelu, Activation::GeluTanh, Activation::Relu, Activation::Silu}) {
+    for (const auto type : {at::kFloat, at::kBFloat16}) {
+      const at::Tensor x = rows(type), grad = rows(type), pair = rows(type, 2 * kWidth);
+      expect_those_of_one_thread([&]() -> Results {
+        const ActivationBackward plain = activate_backward(grad, x, activation);
+        const ActivationBackward gated = gated_activate_backward(grad, pair, activation);
+        return {{activate(x, activation), plain.grad, plain.output, gated_activate(pair, activation), gated.grad,
+                 gated.output},
+                {}};
+      });
+    }
   }
 }
 

@@ -62,13 +62,10 @@ double Mlp::kept_bytes(const MicrobatchShape& shape) const {
 }
 
 // In the input half: the activation's output, its gradient and that of its input, and the gradients of the MLP's output
-// and input. In fp32 a gated activation is several functions of libtorch, which hold one tensor more before the last of
-// them is made.
+// and input.
 double Mlp::passing_bytes(const MicrobatchShape& shape) const {
   const auto hidden = static_cast<double>(options_.hidden), width = static_cast<double>(options_.width);
-  const double held = (2 + hidden_layers()) * hidden + 2 * width;
-  const double before = options_.gated && shape.element_bytes > 2 ? 5 * hidden + width : 0;
-  const double of_inputs = shape.tokens() * std::max(held, before) * shape.element_bytes;
+  const double of_inputs = shape.tokens() * ((2 + hidden_layers()) * hidden + 2 * width) * shape.element_bytes;
   const double wide = std::max(in_.wide_bytes(shape), out_.wide_bytes(shape));
   return std::max(of_inputs + wide, weights_passing_bytes(shape));
 }
