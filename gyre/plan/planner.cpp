@@ -421,8 +421,6 @@ CostModel stage_costs(const std::vector<LayerProfile>& layers, const Schedule& s
       if (forecasts[stage] > 0) cost.optimizer_bytes += layer.forecast_bytes;
       cost.tied_bytes += layer.tied_bytes;
     }
-    // A forecast is written from a temporary tensor of all the stage's weights, in fp32 as gradients are.
-    if (forecasts[stage] > 0) cost.update_bytes = std::max(cost.update_bytes, cost.gradient_bytes);
     cost.output_bytes = range.end < static_cast<int>(layers.size()) ? layers[range.end - 1].output_bytes : 0;
     if (recompute) {
       cost.backward_input += cost.forward;

@@ -45,12 +45,13 @@ void write_sums(const at::Tensor& masters, const at::Tensor& step, const at::Ten
 
 void portable::observe_step(const at::Tensor& step, const at::Tensor& previous, const at::Tensor& masters,
                             double kept) {
-  step.mul_(kept).add_(masters - previous, 1 - kept);
+  step.mul_(kept).sub_(previous.sub_(masters), 1 - kept);
   previous.copy_(masters);
 }
 
 void portable::write_forecast(const at::Tensor& masters, const at::Tensor& step, double steps, const at::Tensor& out) {
-  out.copy_(masters.add(step, steps));
+  at::Tensor sum = out;
+  at::add_out(sum, masters, step, steps);
 }
 
 void observe_step(const at::Tensor& step, const at::Tensor& previous, const at::Tensor& masters, double kept) {
