@@ -28,11 +28,11 @@ LinearOfOne& LinearOfOne::operator=(LinearOfOne&&) noexcept = default;
 LinearOfOne::~LinearOfOne() = default;
 
 at::Tensor LinearOfOne::operator()(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
-  if (!is_packed_ && is_of_onednn(weight)) {
+  if (!is_prepared_ && is_of_onednn(weight)) {
     type_ = is_widened(weight) ? at::kFloat : weight.scalar_type();
     packed_ = onednn::pack(weight.to(type_), bias.defined() ? bias.to(type_) : bias);
   }
-  is_packed_ = true;
+  is_prepared_ = true;
   if (packed_ == nullptr) return linear(x, weight, bias);
   const ProfileScope scope("gyre::linear");
   const at::Tensor row = x.to(type_).contiguous(), result = result_like(row, weight.size(0));

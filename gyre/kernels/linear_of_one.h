@@ -18,14 +18,14 @@ class LinearOfOne {
   LinearOfOne& operator=(LinearOfOne&&) noexcept;
   ~LinearOfOne();
 
-  // x: (..., in) with a single row; weight: (out, in); bias: (out) or undefined. Returns (..., out), in bf16 on
-  // a CPU with instructions for it with the bits of that row in linear() of many rows, but for the last bit of a few
-  // elements where oneDNN 3.7 adds up rows of a thousand or more. Where oneDNN makes the products, the
-  // first call keeps a packed copy of the matrix, so weight and bias must be the same in all calls.
+  // x: (..., in) with a single row; weight: (out, in); bias: (out) or undefined. Returns (..., out). In bf16, on a CPU
+  // with instructions for it, it has the bits of that row in linear() of many rows; with oneDNN 3.7 the last bit of a
+  // few elements may differ if rows are longer than a thousand. Where oneDNN makes the products, the first call keeps a
+  // packed copy of the matrix, so weight and bias must be the same in all calls.
   at::Tensor operator()(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
 
  private:
-  bool is_packed_ = false;
+  bool is_prepared_ = false;
   at::ScalarType type_ = at::kFloat;              // of the copy
   std::unique_ptr<onednn::PackedMatrix> packed_;  // null: linear() does as well
 };

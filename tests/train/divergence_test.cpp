@@ -61,16 +61,18 @@ TEST_F(Divergences, AResumedRunEndsWhereOneThatWasNeverKilledDoes) {
 
 // What it had learnt is kept, however few checkpoints are, and it continues there with settings that are better.
 TEST_F(Divergences, ARunThatDivergedContinuesFromBeforeUpdatesWereLeftOut) {
-  const std::vector<std::string> few = {"run.keep_checkpoints=1", "run.checkpoint_every=8", "run.updates=16"};
+  // Updates are left out from the eighth or ninth on, and the run ends at the seventh of them.
+  const std::vector<std::string> few = {"run.keep_checkpoints=1", "run.checkpoint_every=12", "run.updates=20",
+                                        "optimizer.max_skipped=6"};
   run("run", {.set = {"run.updates=5", "run.keep_checkpoints=1", "run.eval_every=0"}});
   Session worse = session(few);
   worse.resume = true;
   EXPECT_THAT(divergence_of("run", worse),
               HasSubstr("continues from step 5, the last saved before updates were left out"));
-  EXPECT_EQ(list_checkpoints(path("run") / "checkpoints"), (std::vector<int64_t>{5, 8}));
-  EXPECT_TRUE(resume("run", {"run.updates=16", "optimizer.lr=1e-3"}).finished);
+  EXPECT_EQ(list_checkpoints(path("run") / "checkpoints"), (std::vector<int64_t>{5, 12}));
+  EXPECT_TRUE(resume("run", {"run.updates=20", "optimizer.lr=1e-3"}).finished);
   EXPECT_THAT(messages(),
-              HasSubstr("step-00000008: was saved while updates were left out, and the run diverged; step 8 "
+              HasSubstr("step-00000012: was saved while updates were left out, and the run diverged; step 12 "
                         "is set aside as damaged, the one before it is used"));
   EXPECT_THAT(messages(), HasSubstr("resuming " + path("run").string() + " at step 5"));
 }
