@@ -16,16 +16,17 @@ gyre = root / "gyre"
 rooms = [gyre / "optim/parameter", gyre / "optim/settings"]
 sources = [gyre / "core/random.cpp", gyre / "core/text.cpp", gyre / "tensors/device.cpp"]
 sources += [gyre / "tensors/matrix_block.cpp", gyre / "optim/rotating_optimizer.cpp"]
-# Without oneDNN: matrix products by PyTorch.
-sources += [gyre / "kernels/rows.cpp", gyre / "kernels/fused_product.cpp", gyre / "kernels/bf16/missing.cpp", gyre / "kernels/fp32/missing.cpp"]
+# Without oneDNN: matrix products by PyTorch (src/missing_products.cpp).
+sources += [gyre / "kernels/rows.cpp", gyre / "kernels/fused_product.cpp"]
 sources += [gyre / "kernels/matrix_product.cpp", gyre / "kernels/adam.cpp"]
 sources += [gyre / "kernels/parallel_for.cpp", gyre / "kernels/cuda/missing.cpp"]
+own_sources = ["src/binding.cpp", "src/missing_products.cpp"]
 sources += [file for room in rooms for file in sorted(room.glob("*.cpp"))]
 
 
 def with_headers():
     """The sources, and all headers of gyre that they include, directly or indirectly."""
-    found, look_at = set(), [here / "src/binding.cpp", *sources]
+    found, look_at = set(), [*(here / file for file in own_sources), *sources]
     while look_at:
         file = look_at.pop()
         if file in found:
@@ -59,7 +60,7 @@ if not {"sdist", "egg_info", "dist_info"} & set(sys.argv):  # these commands nee
     extensions = [
         CppExtension(
             "gyre._core",
-            ["src/binding.cpp"] + [os.path.relpath(source, here) for source in sources],
+            own_sources + [os.path.relpath(source, here) for source in sources],
             include_dirs=[str(root)],
             define_macros=[("FMT_HEADER_ONLY", None)],
             extra_compile_args=["-std=c++20", "-O3", "-fno-math-errno", "-fno-trapping-math"],

@@ -102,11 +102,11 @@ Attended attention(const HeadTensors& inputs, bool causal) {
   const ProfileScope scope("gyre::attention");
   if (inputs.query.is_cuda() && sdpa::is_there()) return sdpa::attention(inputs, causal);
   Attended result;
+  if (bf16::attention(inputs, causal, result)) return result;
   if (is_widened(inputs.query)) {
     result.output = portable::attention(wide(inputs), causal).to(inputs.query.scalar_type());
     return result;
   }
-  if (bf16::attention(inputs, causal, result)) return result;
   result.output = portable::attention(inputs, causal);
   // On the meta device: the same outputs as on the CPU.
   const AttentionHeads heads{inputs.query.size(1), inputs.key.size(1)};
@@ -121,12 +121,12 @@ at::Tensor attention_backward(const at::Tensor& grad, const HeadTensors& inputs,
                               bool causal) {
   const ProfileScope scope("gyre::attention");
   if (attended.recorded.defined()) return sdpa::attention_backward(grad, inputs, attended);
+  at::Tensor result;
+  if (bf16::attention_backward(grad, inputs, attended, causal, result)) return result;
   if (is_widened(grad)) {
     return portable::attention_backward(grad.to(at::kFloat), wide(inputs), causal).to(grad.scalar_type());
   }
-  at::Tensor result;
-  const bool done = bf16::attention_backward(grad, inputs, attended, causal, result);
-  return done ? result : portable::attention_backward(grad, inputs, causal);
+  return portable::attention_backward(grad, inputs, causal);
 }
 
 double softmax_bytes(const AttentionHeads& heads, double element_bytes) {

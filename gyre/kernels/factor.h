@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "gyre/kernels/portable.h"
+
 namespace gyre {
 
 template <typename Element>
@@ -42,7 +44,7 @@ FactorOf<Element> factor_of(const at::Tensor& x) {
 
 // (..., width) -> (rows, width), contiguous
 inline at::Tensor contiguous_rows(const at::Tensor& x) {
-  return x.reshape({-1, x.size(-1)}).contiguous();
+  return portable::rows_of(x).contiguous();
 }
 
 // An empty tensor of x's shape, with `size` as the last dimension.

@@ -42,26 +42,28 @@ at::Tensor wide(const at::Tensor& x) {
 
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
   const ProfileScope scope("gyre::linear");
-  if (is_widened(x)) return linear(wide(x), wide(weight), wide(bias)).to(x.scalar_type());
   at::Tensor y = bf16::linear(x, weight, bias);
-  if (!y.defined()) y = fp32::linear(x, weight, bias);
+  if (y.defined()) return y;
+  if (is_widened(x)) return linear(wide(x), wide(weight), wide(bias)).to(x.scalar_type());
+  y = fp32::linear(x, weight, bias);
   return y.defined() ? y : portable::linear(x, weight, bias);
 }
 
 at::Tensor linear_backward_input(const at::Tensor& grad, const at::Tensor& weight) {
   const ProfileScope scope("gyre::linear");
-  if (is_widened(grad)) return linear_backward_input(wide(grad), wide(weight)).to(grad.scalar_type());
   at::Tensor x = bf16::linear_backward_input(grad, weight);
-  if (!x.defined()) x = fp32::linear_backward_input(grad, weight);
+  if (x.defined()) return x;
+  if (is_widened(grad)) return linear_backward_input(wide(grad), wide(weight)).to(grad.scalar_type());
+  x = fp32::linear_backward_input(grad, weight);
   return x.defined() ? x : portable::linear_backward_input(grad, weight);
 }
 
 void linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Tensor& weight_gradient, bool adds) {
   const ProfileScope scope("gyre::linear");
+  if (bf16::linear_backward_weight(x, grad, weight_gradient, adds)) return;
   if (is_widened(grad) && weight_gradient.scalar_type() == at::kFloat) {
     return linear_backward_weight(wide(x), wide(grad), weight_gradient, adds);
   }
-  if (bf16::linear_backward_weight(x, grad, weight_gradient, adds)) return;
   if (fp32::linear_backward_weight(x, grad, weight_gradient, adds)) return;
   portable::linear_backward_weight(x, grad, weight_gradient, adds);
 }
@@ -100,7 +102,8 @@ void heed_limit_of_instructions() {
 }
 
 bool adds_bf16_products_in_place(bool on_host) {
-  return on_host ? bf16::adds_in_place() || widens_bf16() : fused::adds_in_place();
+  if (!on_host) return fused::adds_in_place();
+  return bf16::cpu_serves() ? bf16::adds_in_place() : widens_bf16();
 }
 
 namespace portable {

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <memory>
+#include <optional>
 
 namespace gyre {
 
@@ -26,7 +27,7 @@ class LinearOfOne {
 
  private:
   bool is_prepared_ = false;
-  at::ScalarType type_ = at::kFloat;              // of the copy
+  std::optional<at::ScalarType> type_;            // of the copy
   std::unique_ptr<onednn::PackedMatrix> packed_;  // null: linear() does as well
 };
 

@@ -8,7 +8,7 @@
 
 namespace gyre {
 
-// Whether products of x are computed in fp32 though x is bf16.
+// Whether products of x, if libtorch were to make them, are computed in fp32 though x is bf16.
 bool is_widened(const at::Tensor& x);
 // Whether those of bf16 tensors on the CPU are.
 bool widens_bf16();

@@ -20,7 +20,7 @@ ParameterSpec matrix_spec(const std::string& name, const LinearOptions& options)
 }
 
 bool is_widened(const MicrobatchShape& shape) {
-  return shape.on_host && shape.element_bytes == 2 && widens_bf16();
+  return shape.on_host && shape.element_bytes == 2 && !has_fast_bf16_products() && widens_bf16();
 }
 
 }  // namespace

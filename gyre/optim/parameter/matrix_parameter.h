@@ -20,8 +20,7 @@ namespace gyre {
 //   it saves a pass
 //   static double state_bytes(const Config&, const ParameterSpec&, const std::vector<MatrixBlock>& blocks)
 //   static double update_cost(const Config&, const std::vector<MatrixBlock>& blocks)
-//   static StepBytes step_bytes(const Config&, const ParameterSpec&, const std::vector<MatrixBlock>& blocks, bool
-//   in_halves)
+//   static StepBytes step_bytes(const Config&, const ParameterSpec&, const std::vector<MatrixBlock>&, bool in_halves)
 template <typename Matrices>
 class MatrixParameter {
  public:

@@ -1,5 +1,5 @@
-// The matrix products of basis rotation: in fp32, or of factors rounded to bf16, whose products are summed in fp32. Of
-// single matrices, or of each of a stack (optim/parameter/stacks.h).
+// The matrix products of basis rotation and of Muon: in fp32, or of factors rounded to bf16, whose products are summed
+// in fp32. Of single matrices, or of each of a stack (optim/parameter/stacks.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
