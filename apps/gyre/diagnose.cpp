@@ -9,6 +9,7 @@
 #include "gyre/inspect/diagnostics.h"
 #include "number_flag.h"
 #include "output.h"
+#include "work_line.h"
 
 namespace gyre::app {
 namespace {
@@ -22,11 +23,17 @@ struct Flags {
   bool json = false;
 };
 
+Diagnostics diagnose_with_progress(const TrainedModel& model, DiagnosticsOptions options) {
+  WorkLine line;
+  options.progress = [&](int64_t done, int64_t all, const char* thing) { line.draw(done, all, thing, "computed"); };
+  return diagnose(model, options);
+}
+
 void run(const Flags& flags) {
   check_draws(flags.options.draws);
   const TrainedModel model =
       open_trained_model(flags.run, Work::Diagnose, flags.step < 0 ? std::nullopt : std::optional<int64_t>(flags.step));
-  const Diagnostics d = diagnose(model, flags.options);
+  const Diagnostics d = diagnose_with_progress(model, flags.options);
   if (flags.json) {
     print("{}\n", to_json(d));
     return;

@@ -12,6 +12,7 @@
 #include "number_flag.h"
 #include "output.h"
 #include "trained_model_flags.h"
+#include "work_line.h"
 
 namespace gyre::app {
 namespace {
@@ -23,10 +24,16 @@ struct Flags {
   bool json = false;
 };
 
+EvaluationResult evaluate_with_progress(const TrainedModel& model, const Flags& flags) {
+  WorkLine line;
+  return evaluate_run(model, flags.batches, flags.data,
+                      [&](int64_t done, int64_t all) { line.draw(done, all, "microbatch", "evaluated"); });
+}
+
 void run(const Flags& flags) {
   TrainedModel model = open_trained_model(flags.model.run, Work::Evaluate, flags.model.step(), flags.model.weights());
   if (!flags.device.empty()) model.config.pipeline.device = flags.device;
-  const EvaluationResult result = evaluate_run(model, flags.batches, flags.data);
+  const EvaluationResult result = evaluate_with_progress(model, flags);
   if (!std::isfinite(result.val_loss)) {
     throw RunError(
         fmt::format("{}: the validation loss is not finite: of step {}, weights or what they compute are not",

@@ -1,6 +1,5 @@
 // gyre plan CONFIG.toml: measures the model's layers here and ranks the schedules by what they are predicted to do.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -19,11 +18,11 @@
 #include "gyre/data/sources.h"
 #include "gyre/inspect/profile.h"
 #include "gyre/plan/planner.h"
-#include "gyre/report/status_line.h"
 #include "gyre/schedule/load.h"
 #include "number_flag.h"
 #include "output.h"
 #include "plan_on_cluster.h"
+#include "work_line.h"
 
 namespace gyre::app {
 namespace {
@@ -184,11 +183,9 @@ void print_table(const Plan& plan, const Config& config, int workers_of_replica)
 }
 
 Plan make_plan_with_progress(const std::vector<LayerProfile>& layers, PlanOptions options) {
-  StatusLine line(stderr, isatty(STDERR_FILENO) != 0);
+  WorkLine line;
   options.progress = [&](size_t simulated, size_t all) {
-    if (!line.is_due()) return;
-    line.draw(static_cast<double>(simulated) / static_cast<double>(all),
-              fmt::format("{} of {} simulated", simulated, counted(static_cast<int64_t>(all), "schedule")));
+    line.draw(static_cast<int64_t>(simulated), static_cast<int64_t>(all), "schedule", "simulated");
   };
   return make_plan(layers, options);
 }

@@ -18,6 +18,7 @@ namespace gyre {
 
 // Small enough that its product with the longest window fits an int64.
 inline constexpr double kMaxUpdates = 1e10;
+inline constexpr int64_t kMaxThreadsPerWorker = 1024;
 
 struct PipelineSettings {
   std::string schedule = ScheduleOptions().name;
@@ -77,7 +78,7 @@ struct PipelineSettings {
         "device", self.device, Range{},
         "where workers compute. cpu; cuda: all GPUs of the host, divided among its processes and their workers; or one "
         "GPU for all workers, such as cuda:0. On another device the results differ in their last bits");
-    visit("threads_per_worker", self.threads_per_worker, between(1, 1024),
+    visit("threads_per_worker", self.threads_per_worker, between(1, kMaxThreadsPerWorker),
           "threads for the operations of each worker: matrix products, attention, and long passes over activations and "
           "weights. Another number may change the last bits of the results");
     visit("pin_workers", self.pin_workers, Range{},

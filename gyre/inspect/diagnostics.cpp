@@ -26,6 +26,12 @@ Config resolved(const TrainedModel& model, const Dataset& dataset) {
   return config;
 }
 
+// What a part of the work tells of itself.
+std::function<void(int64_t, int64_t)> progress_of(const DiagnosticsOptions& options, const char* thing) {
+  if (!options.progress) return {};
+  return [&options, thing](int64_t done, int64_t all) { options.progress(done, all, thing); };
+}
+
 }  // namespace
 
 void check_draws(int draws) {
@@ -56,7 +62,8 @@ Diagnostics diagnose(const TrainedModel& model, const DiagnosticsOptions& option
       pipeline.pipeline().restore(checkpoint.weights, {}, 0);
       const HessianNorms norms =
           measure_hessian(pipeline, {options.draws, options.microbatches, checkpoint.microbatches,
-                                     static_cast<uint64_t>(config.run.seed), &checkpoint.optimizer});
+                                     static_cast<uint64_t>(config.run.seed), &checkpoint.optimizer,
+                                     progress_of(options, "Hessian product")});
       result.hessian_norm = norms.own;
       result.rotated_norm = norms.rotated;
       result.own_bases = norms.own_bases;
@@ -71,6 +78,7 @@ Diagnostics diagnose(const TrainedModel& model, const DiagnosticsOptions& option
   late.first_microbatch = checkpoint.microbatches;
   late.first_update = checkpoint.step;
   late.updates = options.updates;
+  late.progress = progress_of(options, "late update");
   WindowPipeline pipeline(config, *batches, runtime_options(config, schedule), late.optimizer);
   pipeline.pipeline().restore(checkpoint.weights, checkpoint.optimizer, checkpoint.step);
   const auto comparisons = compare_late_updates(pipeline, late);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +17,8 @@ struct DiagnosticsOptions {
   int draws = 33;            // for the estimate of the Hessian norm; odd, 15 or more (hessian_norm.h). 0 leaves it out
   int64_t microbatches = 4;  // that the Hessian is averaged over
   int64_t updates = 24;      // over which directions are compared
+  // Told, if there is one, how much is done of each part of the work: `done` of `all`, each of which is a `thing`.
+  std::function<void(int64_t done, int64_t all, const char* thing)> progress;
 };
 
 // Throws InputError unless that many draws give an estimate, or none is wanted.

@@ -10,8 +10,21 @@
 #include "gyre/runtime/executor.h"
 
 namespace gyre {
+namespace {
 
-EvaluationResult evaluate_run(const TrainedModel& model, int64_t batches, const std::string& data) {
+struct LossCounter final : SegmentObserver {
+  void on_loss(int64_t, double) override {
+    if (progress) progress(++done, all);
+  }
+  void on_update(int, int64_t, const std::vector<double>&) override {}
+  std::function<void(int64_t done, int64_t all)> progress;
+  int64_t done = 0, all = 0;
+};
+
+}  // namespace
+
+EvaluationResult evaluate_run(const TrainedModel& model, int64_t batches, const std::string& data,
+                              const std::function<void(int64_t done, int64_t all)>& progress) {
   Config config = model.config;
   if (!data.empty()) {
     config.data.tokens = data;
@@ -39,7 +52,10 @@ EvaluationResult evaluate_run(const TrainedModel& model, int64_t batches, const 
   EvaluationResult result;
   result.step = model.checkpoint.step;
   result.tokens = validation.count * source.tokens_per_batch();
-  result.val_loss = evaluate(*pipeline, *executor, source, validation.count, 0);
+  LossCounter counter;
+  counter.progress = progress;
+  counter.all = validation.count;
+  result.val_loss = evaluate(*pipeline, *executor, source, validation.count, 0, ModelWeights::Trained, &counter);
   const ModelKind& kind = model_kinds().at(config.model.kind);
   result.predicts_all_tokens = kind.continues_text;
   if (kind.sums_losses == nullptr || !kind.sums_losses(config.model)) result.perplexity = std::exp(result.val_loss);

@@ -74,7 +74,12 @@ class Measurement {
     HessianNorms norms;
     norms.own_bases = take_own_bases(rotated);
     if (!norms.own_bases) estimate_bases(rotated);
-    const auto product = [this](const std::vector<at::Tensor>& x) { return hessian_product(x); };
+    int64_t products = 0;
+    const auto product = [&](const std::vector<at::Tensor>& x) {
+      auto result = hessian_product(x);
+      if (options_.progress) options_.progress(++products, 2L * options_.draws);
+      return result;
+    };
     norms.own = hessian_norm(own, product, options_.draws, options_.seed);
     norms.rotated = hessian_norm(rotated, product, options_.draws, options_.seed);
     return norms;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "gyre/inspect/window_pipeline.h"
 
@@ -13,7 +14,8 @@ struct HessianOptions {
   int64_t microbatches = 0;      // that the Hessian is averaged over
   int64_t first_microbatch = 0;  // the first of these
   uint64_t seed = 0;
-  const NamedTensors* optimizer_state = nullptr;  // in which the run's own bases are looked for
+  const NamedTensors* optimizer_state = nullptr;            // in which the run's own bases are looked for
+  std::function<void(int64_t done, int64_t all)> progress;  // told of each product with the Hessian, if there is one
 };
 
 struct HessianNorms {

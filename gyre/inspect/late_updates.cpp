@@ -138,6 +138,7 @@ std::vector<StageComparison> compare_late_updates(WindowPipeline& model, const L
       model.set_weights(static_cast<int>(stage), stages[stage]->late_weights());
     }
     model.run(microbatch, options.window, update);
+    if (options.progress) options.progress(t + 1, filling + options.updates);
   }
   std::vector<StageComparison> comparisons;
   for (const LateOptimizer* stage : stages) comparisons.push_back(stage->comparison());

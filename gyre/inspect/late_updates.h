@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -16,8 +17,9 @@ struct LateUpdatesOptions {
   OptimizerConfig optimizer;
   int64_t window = 1;
   int64_t first_microbatch = 0;
-  int64_t first_update = 0;  // updates made before
-  int64_t updates = 0;       // to compare, once every stage has its full delay
+  int64_t first_update = 0;                                 // updates made before
+  int64_t updates = 0;                                      // to compare, once every stage has its full delay
+  std::function<void(int64_t done, int64_t all)> progress;  // told of each update, if there is one
 };
 
 // Empty if no update changes any weight, as with a learning rate of 0.

@@ -11,7 +11,10 @@ namespace {
 struct LossCollector final : SegmentObserver {
   LossCollector(int64_t microbatches, SegmentObserver* watcher)
       : losses(static_cast<size_t>(microbatches)), watcher(watcher) {}
-  void on_loss(int64_t microbatch, double loss) override { losses[static_cast<size_t>(microbatch)] = loss; }
+  void on_loss(int64_t microbatch, double loss) override {
+    losses[static_cast<size_t>(microbatch)] = loss;
+    if (watcher != nullptr) watcher->on_loss(microbatch, loss);
+  }
   void on_update(int, int64_t, const std::vector<double>&) override {}
   void on_slow_action(const std::string& what) override {
     if (watcher != nullptr) watcher->on_slow_action(what);

@@ -12,8 +12,9 @@
 namespace gyre {
 
 // Mean loss over the first `microbatches` microbatches of `batches`. `updates`: updates made so far. ModelWeights::Ema
-// needs RuntimeOptions::ema_decay. `watcher` is told of workers that take long, and gets looks at the workers if it
-// asks for them. `stop`: the user wants the run to stop; an evaluation goes on to its end, unless a worker is stuck.
+// needs RuntimeOptions::ema_decay. `watcher` is told of losses and of workers that take long, and gets looks at the
+// workers if it asks for them. `stop`: the user wants the run to stop; an evaluation goes on to its end, unless a
+// worker is stuck.
 double evaluate(Pipeline& pipeline, Executor& executor, const BatchSource& batches, int64_t microbatches,
                 int64_t updates, ModelWeights weights = ModelWeights::Trained, SegmentObserver* watcher = nullptr,
                 std::stop_token stop = {});

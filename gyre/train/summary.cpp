@@ -6,6 +6,7 @@
 
 #include "gyre/build/devices.h"
 #include "gyre/config/schedule_options.h"
+#include "gyre/core/cores.h"
 #include "gyre/core/text.h"
 #include "gyre/kernels/linear.h"
 #include "gyre/model/stage.h"
@@ -236,6 +237,18 @@ std::string summarise(const Config& config, DoneBefore before, const Dataset& da
   text += rows.size() <= kMaxRows ? table_of(rows) : outline_of(rows, ranges);
   const LayerRange last = ranges.back();
   text += tied_line(Stage(Layers(layers.begin() + last.begin, layers.begin() + last.end), last.begin), rows);
+  text.pop_back();
+  return text;
+}
+
+std::string idle_cores(const Config& config, int workers_here) {
+  if (config.pipeline.executor == "replay" || !computes_on_host(config)) return "";
+  const int64_t cores = usable_core_count(), each = config.pipeline.threads_per_worker;
+  const int64_t threads = std::min(cores / workers_here, kMaxThreadsPerWorker);
+  if (threads <= each) return "";
+  std::string text = line("cores", fmt::format("the run uses {} of {}; threads_per_worker = {} would use {}, and may "
+                                               "change last bits",
+                                               workers_here * each, cores, threads, workers_here * threads));
   text.pop_back();
   return text;
 }

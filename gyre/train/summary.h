@@ -21,4 +21,8 @@ std::string summarise(const Config& config, DoneBefore before, const Dataset& da
                       const Layers& layers, const std::vector<LayerRange>& ranges, const PredictedMemory& memory,
                       bool may_copy, const MemoryLimit& limit);
 
+// A line that says how many cores stay idle and how to use them, if more threads in each worker would: who comes from
+// PyTorch expects all of them to be used. Otherwise empty. workers_here: of the run, on this host.
+std::string idle_cores(const Config& config, int workers_here);
+
 }  // namespace gyre

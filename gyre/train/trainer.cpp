@@ -34,6 +34,7 @@
 #include "gyre/train/run_directory.h"
 #include "gyre/train/run_state.h"
 #include "gyre/train/session.h"
+#include "gyre/train/summary.h"
 
 namespace gyre {
 namespace {
@@ -50,6 +51,11 @@ TrainResult completed(const ResumePoint& from, const Config& config) {
   result.val_loss = from.record.val_loss;
   result.ema_val_loss = from.record.ema_val_loss;
   return result;
+}
+
+void say_idle_cores(const Config& config, int workers_here, Progress& progress) {
+  const std::string line = idle_cores(config, workers_here);
+  if (!line.empty()) progress.message(line);
 }
 
 DoneBefore done_before(const ResumePoint& from) {
@@ -81,6 +87,7 @@ class Training {
     progress_.message(checked_.summary);
     plan_ = DrainPlan(config_.run);
     if (options_.ranks != nullptr) map_.emplace(checked_.schedule.workers, options_.ranks->world());
+    say_idle_cores(config_, workers_of_host(), progress_);
     pipeline_ = build_pipeline(config_, std::move(checked_.schedule), map_ ? map_->workers_of(0) : WorkerRange{},
                                options_.process);
     meet_others();
@@ -115,6 +122,13 @@ class Training {
   }
 
  private:
+  // As many as all processes of this host have if each has as many as this one.
+  int workers_of_host() const {
+    if (!map_) return checked_.schedule.workers;
+    const WorkerRange own = map_->workers_of(0);
+    return (own.end - own.begin) * options_.process.count;
+  }
+
   // Makes the executor and the run's state, after meeting the other processes if there are any.
   void meet_others() {
     if (!map_) {
@@ -395,6 +409,7 @@ bool check_run(const TrainOptions& options, Progress& progress) {
     DirectoryLock::check_free(run.root());
     check_can_make(run.root());
     progress.message(checked.summary);
+    say_idle_cores(checked.config, checked.schedule.workers, progress);
     return true;
   }
   DirectoryLock::check_free(run.root());

@@ -5,11 +5,14 @@
 #include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -120,6 +123,34 @@ TEST_F(DiagnosticsTest, ClipsAsTheRunDoes) {
       EXPECT_NEAR(*found.stages[stage].cosine, 1, 1e-4) << scope << ", stage " << stage;
     }
   }
+}
+
+TEST_F(DiagnosticsTest, TellsHowMuchIsDone) {
+  TrainedModel model;
+  model.config = config("none");
+  model.data = Dataset::open(model.config.data).identity();
+  model.checkpoint.weights = build_pipeline(model.config)->weights();
+  DiagnosticsOptions options;
+  options.draws = 15;
+  options.microbatches = 1;
+  options.updates = 2;
+  std::map<std::string, std::vector<int64_t>> told;
+  options.progress = [&](int64_t done, int64_t all, const char* thing) {
+    EXPECT_LE(done, all) << thing;
+    told[thing].push_back(done);
+    if (done == all) told[thing].push_back(0);
+  };
+  const Diagnostics found = diagnose(model, options);
+  int64_t filling = 0;
+  for (const StageDiagnostics& stage : found.stages) filling = std::max(filling, stage.delay);
+  const auto up_to = [](int64_t all) {
+    std::vector<int64_t> numbers;
+    for (int64_t i = 1; i <= all; ++i) numbers.push_back(i);
+    numbers.push_back(0);
+    return numbers;
+  };
+  EXPECT_EQ(told["Hessian product"], up_to(30));
+  EXPECT_EQ(told["late update"], up_to(filling + 2));
 }
 
 TEST_F(DiagnosticsTest, UpdatesThatChangeNothingHaveNoDirection) {

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <utility>
+#include <vector>
 
 #include "gyre/build/build.h"
 #include "gyre/core/files.h"
@@ -66,6 +68,19 @@ TEST_F(EvaluateRun, ASumOfLossesHasNoPerplexity) {
   EXPECT_EQ(masked.perplexity, std::exp(masked.val_loss));
   bert.config.model.own.get<BertSettings>().sentence_order = true;
   EXPECT_FALSE(evaluate(bert).perplexity);
+}
+
+TEST_F(EvaluateRun, TellsOfEachMicrobatch) {
+  for (const int stages : {1, 3}) {
+    TrainedModel model = model_of("gpt");
+    model.config.pipeline.stages = stages;
+    model.config.pipeline.executor = "threads";
+    model.checkpoint.weights = build_pipeline(model.config)->weights();
+    std::vector<std::pair<int64_t, int64_t>> told;
+    evaluate_run(model, 3, "", [&](int64_t done, int64_t all) { told.emplace_back(done, all); });
+    const std::vector<std::pair<int64_t, int64_t>> expected = {{1, 3}, {2, 3}, {3, 3}};
+    EXPECT_EQ(told, expected) << stages;
+  }
 }
 
 TEST_F(EvaluateRun, PreparedDataHasItsOwnTokenizer) {
