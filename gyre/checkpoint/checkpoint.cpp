@@ -408,7 +408,7 @@ CheckpointState load_checkpoint(const fs::path& checkpoints, int64_t step, Check
   CheckpointState state{reader.record(), {}, {}};
   reader.check_presence(parts == CheckpointParts::All ? std::vector{Part::Model, Part::Optimizer}
                                                       : std::vector{Part::Model});
-  state.weights = reader.read(Part::Model);
+  state.weights = parts == CheckpointParts::All ? reader.read(Part::Model) : reader.map(Part::Model);
   if (parts == CheckpointParts::All) state.optimizer = reader.read(Part::Optimizer);
   return state;
 }

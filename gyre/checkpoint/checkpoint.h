@@ -170,8 +170,8 @@ struct CheckpointState : CheckpointRecord {
   NamedTensors optimizer;  // by "<full name>/<what>"
 };
 
-enum class CheckpointParts { All, WeightsOnly };
-// The whole checkpoint, as CheckpointReader reads it.
+enum class CheckpointParts { All, MappedWeights };
+// The whole checkpoint, as CheckpointReader reads it, or the weights alone as it maps them: to be read, not changed.
 CheckpointState load_checkpoint(const std::filesystem::path& checkpoints, int64_t step,
                                 CheckpointParts parts = CheckpointParts::All);
 

@@ -272,7 +272,7 @@ ImportResult import_model(const ImportOptions& options) {
   const MatchedTensors matched(family, tensor_files, counterparts);
   const std::string dtype = one_dtype(matched.dtypes());
   const Config config = run_config(settings, dtype);
-  check_memory(config, memory_limit(), Work::Generate);
+  check_memory(config, memory_limit(), Work::Import);
   const auto tokenizer = find_tokenizer(options.from, family, settings.vocabulary, result);
 
   NewDirectory out(options.out, ".importing", files);  // refuses a taken name before the weights are read

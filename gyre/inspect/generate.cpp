@@ -34,11 +34,13 @@ void check(const GenerateOptions& options) {
   check(options.sampling);
 }
 
+// Copies, since a training run may remove the checkpoint's file while the text is written.
 std::vector<at::Tensor> compute_weights(const TrainedModel& model, const Stage& stage) {
   const at::ScalarType compute = compute_type(model.config);
   std::vector<at::Tensor> weights;
-  for (const ParameterSpec& spec : stage.parameters())
-    weights.push_back(model.checkpoint.weights.at(spec.name).to(compute));
+  for (const ParameterSpec& spec : stage.parameters()) {
+    weights.push_back(model.checkpoint.weights.at(spec.name).to(compute, /*non_blocking=*/false, /*copy=*/true));
+  }
   return stage.all_of(weights);
 }
 

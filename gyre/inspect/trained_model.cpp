@@ -12,7 +12,7 @@ namespace {
 CheckpointState read_checkpoint(const RunDirectory& run, int64_t step, const Config& config, Work work,
                                 ModelWeights weights) {
   CheckpointState checkpoint = load_checkpoint(
-      run.checkpoints(), step, work == Work::Diagnose ? CheckpointParts::All : CheckpointParts::WeightsOnly);
+      run.checkpoints(), step, work == Work::Diagnose ? CheckpointParts::All : CheckpointParts::MappedWeights);
   check_model_identity(checkpoint.model, config);
   if (weights == ModelWeights::Ema) {
     checkpoint.weights.clear();

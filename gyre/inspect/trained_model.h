@@ -19,7 +19,7 @@ struct TrainedModel {
   Config config;
   std::unique_ptr<Tokenizer> tokenizer;  // null if the model was imported without one
   DataIdentity data;                     // what it was trained on; empty if not known
-  CheckpointState checkpoint;
+  CheckpointState checkpoint;            // its weights may lie in the file's map, and must not be changed
 };
 
 // `step`: of which checkpoint; the newest if not given. Throws InputError if there is no run, checkpoint or averages,

@@ -149,6 +149,8 @@ const char* name_of(Work work) {
       return "generating with this run";
     case Work::Diagnose:
       return "diagnosing this run";
+    case Work::Import:
+      return "importing this model";
   }
   return "";
 }
@@ -219,11 +221,13 @@ MemoryParts least_memory(const Config& given, Work work) {
       return {version, checkpoint, masters + moments, by_turns ? std::max(held - checkpoint, 0.0) : held};
     }
     case Work::Evaluate:
-      return {version + checkpoint, 0, masters, costliest};
+      return {version, 0, masters, costliest};
     case Work::Generate:
-      return {checkpoint + (is_bf16(config) ? version : 0), 0, 0, 0};
+      return {is_bf16(config) ? version : checkpoint, 0, 0, 0};
     case Work::Diagnose:
       return {version + checkpoint, checkpoint, masters + moments, kept};
+    case Work::Import:
+      return {checkpoint, 0, 0, 0};
   }
   return {};
 }

@@ -10,6 +10,7 @@
 #include "fixture.h"
 #include "gyre/optim/clipping.h"
 #include "gyre/optim/config.h"
+#include "gyre/runtime/weight_forecast.h"
 #include "gyre/schedule/delay.h"
 
 namespace gyre {
@@ -24,7 +25,8 @@ Tensors copies(std::span<const at::Tensor> tensors) {
   return result;
 }
 
-// One stage with all its past weights: versions_[v] are those after v updates.
+// One stage with all its past weights: versions_[v] are those after v updates. Forecasts are the runtime's: ATen's sums
+// have the same bits only where the compiler fuses multiplications and additions.
 class EmulatedStage {
  public:
   EmulatedStage(StageOwner& owner, WeightPolicy policy, int64_t delay, double discrepancy)
@@ -41,7 +43,7 @@ class EmulatedStage {
     Tensors weights = copies(versions_[v]);
     if (policy_ != WeightPolicy::Predict || v == 0 || delay_ == 0) return weights;
     for (size_t i = 0; i < weights.size(); ++i) {
-      weights[i].add_(versions_[v][i] - versions_[v - 1][i], static_cast<double>(delay_));
+      write_forecast(versions_[v][i], versions_[v][i] - versions_[v - 1][i], static_cast<double>(delay_), weights[i]);
     }
     return weights;
   }
@@ -50,7 +52,9 @@ class EmulatedStage {
     if (!reads_latest(policy_)) return read_forward(t);
     Tensors weights = copies(versions_[t]);
     if (policy_ != WeightPolicy::Corrected || delay_ == 0) return weights;
-    for (size_t i = 0; i < weights.size(); ++i) weights[i].add_(mean_step_[i], -static_cast<double>(delay_));
+    for (size_t i = 0; i < weights.size(); ++i) {
+      write_forecast(versions_[t][i], mean_step_[i], -static_cast<double>(delay_), weights[i]);
+    }
     return weights;
   }
 
@@ -66,7 +70,7 @@ class EmulatedStage {
     Tensors next = copies(versions_[t]);
     owner_.optimizer->step(next, gradients, context);
     for (size_t i = 0; i < next.size(); ++i) {
-      mean_step_[i].mul_(kept_).add_(next[i] - versions_[t][i], 1 - kept_);
+      observe_step(mean_step_[i], versions_[t][i].clone(), next[i], kept_);
     }
     versions_.push_back(std::move(next));
   }
