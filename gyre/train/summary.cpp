@@ -246,11 +246,8 @@ std::string idle_cores(const Config& config, int workers_here) {
   const int64_t cores = usable_core_count(), each = config.pipeline.threads_per_worker;
   const int64_t threads = std::min(cores / workers_here, kMaxThreadsPerWorker);
   if (threads <= each) return "";
-  std::string text = line("cores", fmt::format("the run uses {} of {}; threads_per_worker = {} would use {}, and may "
-                                               "change last bits",
-                                               workers_here * each, cores, threads, workers_here * threads));
-  text.pop_back();
-  return text;
+  return fmt::format("{:<11}the run uses {} of {}; threads_per_worker = {} would use {}, and may change last bits",
+                     "cores", workers_here * each, cores, threads, workers_here * threads);
 }
 
 }  // namespace gyre

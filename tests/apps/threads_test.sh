@@ -21,7 +21,7 @@ done
 one_core=$(taskset -cp $$ | sed -E 's/.*: ([0-9]+).*/\1/')
 taskset -c "$one_core" "$gyre" train --check run.toml --out x --set pipeline.stages=1 >check.txt
 ! grep -q '^cores ' check.txt || fail "cores are idle where there is one: $(cat check.txt)"
-cores=$(env -u OMP_NUM_THREADS nproc)  # that this process may run on
+cores=$("$gyre" info | sed -n 's/^cores *//p')
 if [ "$cores" -gt 1 ]; then
   idle="the run uses 1 of $cores; threads_per_worker = $cores would use $cores, and may change last bits"
   "$gyre" train --check run.toml --out x --set pipeline.stages=1 >check.txt
