@@ -94,19 +94,24 @@ std::optional<int64_t> step_before(const fs::path& checkpoints, int64_t step) {
 
 }  // namespace
 
+WrittenShard write_shard(const fs::path& directory, Part part, ShardNumber number, const DeclaredTensors& tensors,
+                         const MakeTensor& make, FileSystem& files, const std::stop_token& stop) {
+  WrittenShard shard{.part = part, .name = shard_name(part, number), .file = {}, .tensors = {}};
+  shard.file = write_safetensors(directory / shard.name, tensors, make, files, stop);
+  for (const auto& [name, tensor] : tensors) {
+    shard.tensors.push_back(name);
+    shard.tensor_bytes += bytes_of(tensor);
+  }
+  return shard;
+}
+
 std::vector<WrittenShard> write_shards(const fs::path& directory, const NamedTensors& weights,
                                        const NamedTensors& optimizer, const ShardNumbers& numbers, FileSystem& files,
                                        const std::stop_token& stop) {
   std::vector<WrittenShard> written;
   const auto write = [&](Part part, const NamedTensors& tensors, ShardNumber number) {
-    WrittenShard& shard = written.emplace_back();
-    shard.part = part;
-    shard.name = shard_name(part, number);
-    shard.file = write_safetensors(directory / shard.name, tensors, files, stop);
-    for (const auto& [name, tensor] : tensors) {
-      shard.tensors.push_back(name);
-      shard.tensor_bytes += tensor.nbytes();
-    }
+    const auto get = [&](const std::string& name) { return tensors.at(name); };
+    written.push_back(write_shard(directory, part, number, declare(tensors), get, files, stop));
   };
   if (numbers.model) write(Part::Model, weights, *numbers.model);
   if (numbers.optimizer) write(Part::Optimizer, optimizer, *numbers.optimizer);

@@ -42,6 +42,11 @@ struct ShardNumbers {
   std::optional<ShardNumber> model = ShardNumber{}, optimizer = ShardNumber{};
 };
 
+// Writes one file of a part into the directory where a checkpoint is built, as write_safetensors() does. The file is
+// durable when this returns.
+WrittenShard write_shard(const std::filesystem::path& directory, Part part, ShardNumber number,
+                         const DeclaredTensors& tensors, const MakeTensor& make, FileSystem& files = system_files(),
+                         const std::stop_token& stop = {});
 // Writes one process's files of a checkpoint into the directory where it is built. The files are durable when this
 // returns. Throws RunError, and Stopped (core/stopped.h) between two tensors.
 std::vector<WrittenShard> write_shards(const std::filesystem::path& directory, const NamedTensors& weights,

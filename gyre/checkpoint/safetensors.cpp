@@ -39,12 +39,7 @@ at::ScalarType type_of(const TensorEntry& tensor, const std::string& origin) {
       fmt::format("{}: '{}' has the type {}, which gyre does not read", origin, printable(tensor.name), tensor.type));
 }
 
-uint64_t bytes_of(const SafetensorsWriter::Declared& tensor) {
-  return static_cast<uint64_t>(numel(tensor.shape)) * c10::elementSize(tensor.type);
-}
-
-SafetensorsHeader header_of(const std::map<std::string, SafetensorsWriter::Declared>& tensors,
-                            const std::map<std::string, std::string>& metadata) {
+SafetensorsHeader header_of(const DeclaredTensors& tensors, const std::map<std::string, std::string>& metadata) {
   SafetensorsHeader header;
   header.metadata = metadata;
   uint64_t offset = 0;
@@ -57,6 +52,10 @@ SafetensorsHeader header_of(const std::map<std::string, SafetensorsWriter::Decla
 }
 
 }  // namespace
+
+uint64_t bytes_of(const DeclaredTensor& tensor) {
+  return static_cast<uint64_t>(numel(tensor.shape)) * c10::elementSize(tensor.type);
+}
 
 SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
     : origin_(path.string()), file_(path), header_(parse_safetensors_header(file_.bytes(), origin_)) {}
@@ -75,7 +74,7 @@ at::Tensor SafetensorsFile::view(const TensorEntry& tensor) const {
   return at::from_blob(const_cast<std::byte*>(data.data()), tensor.shape, options);  // NOLINT
 }
 
-SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, const std::map<std::string, Declared>& tensors,
+SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, const DeclaredTensors& tensors,
                                      const std::map<std::string, std::string>& metadata, FileSystem& files)
     : writer_(path, files) {
   const std::string header = to_text(header_of(tensors, metadata));
@@ -97,16 +96,26 @@ WrittenFile SafetensorsWriter::close() {
   return {writer_.bytes_written(), checksum_.hex()};
 }
 
-WrittenFile write_safetensors(const std::filesystem::path& path, const NamedTensors& tensors, FileSystem& files,
-                              const std::stop_token& stop) {
-  std::map<std::string, SafetensorsWriter::Declared> declared;
-  for (const auto& [name, tensor] : tensors) declared[name] = {tensor.sizes().vec(), tensor.scalar_type()};
-  SafetensorsWriter writer(path, declared, {}, files);
-  for (const auto& [name, tensor] : tensors) {
+WrittenFile write_safetensors(const std::filesystem::path& path, const DeclaredTensors& tensors, const MakeTensor& make,
+                              FileSystem& files, const std::stop_token& stop) {
+  SafetensorsWriter writer(path, tensors, {}, files);
+  for (const auto& [name, declared] : tensors) {
     throw_if_stopped(stop);
-    writer.write(tensor);
+    writer.write(make(name));
   }
   return writer.close();
+}
+
+WrittenFile write_safetensors(const std::filesystem::path& path, const NamedTensors& tensors, FileSystem& files,
+                              const std::stop_token& stop) {
+  return write_safetensors(
+      path, declare(tensors), [&](const std::string& name) { return tensors.at(name); }, files, stop);
+}
+
+DeclaredTensors declare(const NamedTensors& tensors) {
+  DeclaredTensors declared;
+  for (const auto& [name, tensor] : tensors) declared[name] = {tensor.sizes().vec(), tensor.scalar_type()};
+  return declared;
 }
 
 NamedTensors read_safetensors(const std::filesystem::path& path, const WantedTensors& wanted) {

@@ -34,15 +34,19 @@ class SafetensorsFile {
   SafetensorsHeader header_;
 };
 
+// What a file says of tensors before their values, by name. Types: fp32, bf16, fp16, fp64, int64, int32, uint8.
+struct DeclaredTensor {
+  std::vector<int64_t> shape;
+  at::ScalarType type = at::kFloat;
+};
+uint64_t bytes_of(const DeclaredTensor& tensor);
+using DeclaredTensors = std::map<std::string, DeclaredTensor>;
+
 // A file that is written tensor by tensor, in the order of their names.
 class SafetensorsWriter {
  public:
-  struct Declared {
-    std::vector<int64_t> shape;
-    at::ScalarType type = at::kFloat;
-  };
-  // Types: fp32, bf16, fp16, fp64, int64, int32, uint8. Throws RunError if the file cannot be written.
-  SafetensorsWriter(const std::filesystem::path& path, const std::map<std::string, Declared>& tensors,
+  // Throws RunError if the file cannot be written.
+  SafetensorsWriter(const std::filesystem::path& path, const DeclaredTensors& tensors,
                     const std::map<std::string, std::string>& metadata = {}, FileSystem& files = system_files());
   // Writes the next tensor. Throws RunError.
   void write(const at::Tensor& tensor);
@@ -56,9 +60,16 @@ class SafetensorsWriter {
   Checksum checksum_;
 };
 
-// Writes a whole file. Throws RunError if it cannot be written, and Stopped (core/stopped.h) between two tensors.
+// Gives a tensor when it is its turn to be written.
+using MakeTensor = std::function<at::Tensor(const std::string& name)>;
+// Writes a whole file, holding one tensor at a time. Throws RunError if it cannot be written, Stopped (core/stopped.h)
+// between two tensors, and what `make` throws.
+WrittenFile write_safetensors(const std::filesystem::path& path, const DeclaredTensors& tensors, const MakeTensor& make,
+                              FileSystem& files = system_files(), const std::stop_token& stop = {});
+// The same of tensors that are there.
 WrittenFile write_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
                               FileSystem& files = system_files(), const std::stop_token& stop = {});
+DeclaredTensors declare(const NamedTensors& tensors);
 // Selects the tensors to read, by name. Null: all.
 using WantedTensors = std::function<bool(const std::string& name)>;
 

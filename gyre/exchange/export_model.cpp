@@ -132,7 +132,7 @@ void write_tensors(const fs::path& directory, const std::vector<TensorGroup>& gr
   ShardIndex index;
   for (size_t number = 0; number < groups.size(); ++number) {
     const std::string name = shard_name(Part::Model, {static_cast<int>(number) + 1, static_cast<int>(groups.size())});
-    std::map<std::string, SafetensorsWriter::Declared> declared;
+    DeclaredTensors declared;
     for (const Counterpart* tensor : groups[number]) {
       declared[tensor->theirs] = {tensor->shape, types.of(tensor->theirs).type};
       index.weight_map[tensor->theirs] = name;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -14,7 +15,6 @@
 #include "gyre/checkpoint/checkpoint.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
-#include "gyre/core/memory_limit.h"
 #include "gyre/core/stopped.h"
 #include "gyre/core/text.h"
 #include "gyre/core/wrong_file.h"
@@ -27,8 +27,8 @@
 #include "gyre/exchange/own_tensors.h"
 #include "gyre/model/settings/llama_settings.h"
 #include "gyre/model/settings/special_tokens.h"
+#include "gyre/tensors/shape.h"
 #include "gyre/tokenizers/tokenizer_model.h"
-#include "gyre/train/memory.h"
 #include "gyre/train/run_directory.h"
 
 namespace gyre {
@@ -42,8 +42,15 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return shape.empty() ? "no dimension" : join(sizes, " x ");
 }
 
+// A tensor of a file, and which rows of a parameter it is.
+struct Source {
+  const TensorFile* file;
+  const TensorEntry* tensor;
+  const Counterpart* counterpart;
+};
+
 // The tensors of the files and the counterpart that each is. Throws InputError unless they are the tensors of the
-// model.
+// model. Refers to its arguments.
 class MatchedTensors {
  public:
   MatchedTensors(const Family& family, const std::vector<TensorFile>& files,
@@ -68,11 +75,8 @@ class MatchedTensors {
                                  family.model_type));
   }
 
-  // Null if the tensor is left out.
-  const Counterpart* find(const std::string& name) const {
-    const auto found = taken_.find(name);
-    return found == taken_.end() ? nullptr : found->second;
-  }
+  // Of a parameter: the tensors that hold it, then the copies of them.
+  const std::vector<Source>& sources(const std::string& ours) const { return sources_.at(ours); }
   const std::vector<std::string>& left_out() const { return left_out_; }
   // The types by the tensors' names in the family's table.
   const std::map<std::string, std::string>& dtypes() const { return dtypes_; }
@@ -99,7 +103,9 @@ class MatchedTensors {
     if (tensor.type != "F32" && tensor.type != "BF16" && tensor.type != "F16") {
       refuse(file, tensor, fmt::format("has the type {}; F32, BF16 and F16 are read", tensor.type));
     }
-    taken_[tensor.name] = &counterpart;
+    std::vector<Source>& sources = sources_[counterpart.ours];
+    const bool is_copy = counterpart.use != TensorPair::Use::Own;
+    sources.insert(is_copy ? sources.end() : sources.begin(), {&file, &tensor, &counterpart});
     dtypes_[name] = tensor.type;
     wanted.erase(found);
   }
@@ -107,53 +113,58 @@ class MatchedTensors {
     throw InputError(fmt::format("{}: '{}' {}", file.path.string(), printable(tensor.name), what));
   }
 
-  std::map<std::string, const Counterpart*> taken_;  // by the tensor's name in the file
+  std::map<std::string, std::vector<Source>> sources_;  // by parameter
   std::vector<std::string> left_out_;
   std::map<std::string, std::string> dtypes_;
 };
 
-at::Tensor rows_of(NamedTensors& weights, const Counterpart& counterpart) {
-  return weights.at(counterpart.ours).narrow(0, counterpart.first_row, counterpart.rows);
-}
+// Makes parameters, one at a time, from the tensors where they lie in their files.
+class ParameterReader {
+ public:
+  explicit ParameterReader(const MatchedTensors& matched) : matched_(matched) {}
 
-// Reads one file at a time. Copies are compared in a second pass, when the tensors that they are copies of are there.
-NamedTensors read_weights(const std::vector<TensorFile>& files, const MatchedTensors& matched,
-                          const std::vector<OwnTensor>& own, const std::stop_token& stop) {
-  NamedTensors weights;
-  for (const OwnTensor& tensor : own) weights[tensor.name] = at::empty(tensor.shape, at::kFloat);
-  for (const bool copies : {false, true}) {
-    for (const TensorFile& file : files) {
-      const auto is_due = [&](const TensorEntry& tensor) {
-        const Counterpart* const counterpart = matched.find(tensor.name);
-        return counterpart != nullptr && (counterpart->use != TensorPair::Use::Own) == copies;
-      };
-      if (std::none_of(file.tensors.begin(), file.tensors.end(), is_due)) continue;
-      const SafetensorsFile opened(file.path);
-      if (opened.tensors() != file.tensors) throw InputError(file.path.string() + ": was changed while it was read");
-      for (const TensorEntry& tensor : file.tensors) {
-        if (!is_due(tensor)) continue;
-        throw_if_stopped(stop);
-        const Counterpart& counterpart = *matched.find(tensor.name);
-        const at::Tensor theirs = opened.view(tensor);
-        const at::Tensor value = counterpart.transposed ? theirs.t() : theirs;
-        const at::Tensor ours = rows_of(weights, counterpart);
-        if (!copies) {
-          ours.copy_(value);
-          if (!ours.isfinite().all().item<bool>()) {
-            throw InputError(
-                fmt::format("{}: '{}' has values that are not finite numbers; get the model again, or "
-                            "take a checkpoint from before its training diverged",
-                            file.path.string(), printable(tensor.name)));
-          }
-        } else if (!ours.equal(value.to(at::kFloat))) {
-          throw InputError(fmt::format("{}: '{}' differs from the matrix that it is tied to by config.json",
-                                       file.path.string(), printable(tensor.name)));
+  // In fp32. Throws InputError for values that are not finite, and for copies that differ.
+  at::Tensor read(const std::string& name, const std::vector<int64_t>& shape) {
+    at::Tensor parameter = at::empty(shape, at::kFloat);
+    for (const Source& source : matched_.sources(name)) {
+      const Counterpart& counterpart = *source.counterpart;
+      const at::Tensor theirs = opened(*source.file).view(*source.tensor);
+      const at::Tensor value = counterpart.transposed ? theirs.t() : theirs;
+      const at::Tensor rows = parameter.narrow(0, counterpart.first_row, counterpart.rows);
+      if (counterpart.use == TensorPair::Use::Own) {
+        rows.copy_(value);
+        if (!is_finite(rows)) {
+          refuse(source,
+                 "has values that are not finite numbers; get the model again, or take a checkpoint from before its "
+                 "training diverged");
         }
+      } else if (!rows.equal(value.to(at::kFloat))) {
+        refuse(source, "differs from the matrix that it is tied to by config.json");
       }
     }
+    return parameter;
   }
-  return weights;
-}
+
+ private:
+  // Without a temporary tensor: a maximum is not a number if one of the values is not.
+  static bool is_finite(const at::Tensor& values) {
+    const auto [least, most] = at::aminmax(values);
+    return std::isfinite(least.item<float>()) && std::isfinite(most.item<float>());
+  }
+  const SafetensorsFile& opened(const TensorFile& file) {
+    const auto [found, is_new] = files_.try_emplace(file.path, file.path);
+    if (is_new && found->second.tensors() != file.tensors) {
+      throw InputError(file.path.string() + ": was changed while it was read");
+    }
+    return found->second;
+  }
+  [[noreturn]] static void refuse(const Source& source, const std::string& what) {
+    throw InputError(fmt::format("{}: '{}' {}", source.file->path.string(), printable(source.tensor->name), what));
+  }
+
+  const MatchedTensors& matched_;
+  std::map<fs::path, SafetensorsFile> files_;
+};
 
 std::string one_dtype(const std::map<std::string, std::string>& dtypes) {
   std::set<std::string> types;
@@ -219,15 +230,20 @@ Config run_config(const ModelSettings& settings, const std::string& dtype) {
   return config;
 }
 
-// A run that has made no update yet.
-void write_run(const RunDirectory& run, const Config& config, const NamedTensors& weights, FileSystem& files,
-               const std::stop_token& stop) {
+// A run that has made no update yet. Holds one parameter at a time.
+void write_run(const RunDirectory& run, const Config& config, const std::vector<OwnTensor>& own,
+               const MatchedTensors& matched, FileSystem& files, const std::stop_token& stop) {
   run.create(config);
   CheckpointUnderConstruction checkpoint(run.checkpoints(), 0, files);
+  DeclaredTensors parameters;
+  for (const OwnTensor& tensor : own) parameters[tensor.name] = {tensor.shape};
+  ParameterReader reader(matched);
+  const auto read = [&](const std::string& name) { return reader.read(name, parameters.at(name).shape); };
   CheckpointRecord record;
   record.seed = static_cast<uint64_t>(config.run.seed);
   record.model = model_identity(config);
-  checkpoint.commit(record, write_shards(checkpoint.directory(), weights, {}, {}, files, stop));
+  checkpoint.commit(record, {write_shard(checkpoint.directory(), Part::Model, {}, parameters, read, files, stop),
+                             write_shard(checkpoint.directory(), Part::Optimizer, {}, {}, {}, files)});
 }
 
 // What the model came with, for its export.
@@ -272,13 +288,11 @@ ImportResult import_model(const ImportOptions& options) {
   const MatchedTensors matched(family, tensor_files, counterparts);
   const std::string dtype = one_dtype(matched.dtypes());
   const Config config = run_config(settings, dtype);
-  check_memory(config, memory_limit(), Work::Import);
   const auto tokenizer = find_tokenizer(options.from, family, settings.vocabulary, result);
 
   NewDirectory out(options.out, ".importing", files);  // refuses a taken name before the weights are read
-  const NamedTensors weights = read_weights(tensor_files, matched, own, options.stop);
   const RunDirectory run(out.path(), files);
-  write_run(run, config, weights, files, options.stop);
+  write_run(run, config, own, matched, files, options.stop);
   write_origin(run, options.from, config_json, Provenance{matched.dtypes()}, files);
   Config next = config;
   next.run.init_from = fs::absolute(options.out).lexically_normal().string();
@@ -293,7 +307,7 @@ ImportResult import_model(const ImportOptions& options) {
   result.vocabulary = settings.vocabulary;
   result.context = settings.context;
   result.left_out = matched.left_out();
-  for (const auto& [name, tensor] : weights) result.parameters += tensor.numel();
+  for (const OwnTensor& tensor : own) result.parameters += numel(tensor.shape);
   return result;
 }
 

@@ -46,9 +46,9 @@ struct ImportResult {
 
 // The run has the weights as its checkpoint of step 0; config.toml with the model's shape, its precision, and defaults
 // otherwise; train.toml, the same for a run that begins with these weights; what export gives back (hugging_face/); and
-// the tokenizer, if gyre reads it. Holds the model in fp32, and one file of tensors at a time. If anything goes wrong,
-// nothing is left at `out`. Throws InputError for what cannot be read, is of another architecture, or does not fit
-// together, and Stopped (core/stopped.h).
+// the tokenizer, if gyre reads it. Holds one parameter at a time. If anything goes wrong, nothing is left at `out`.
+// Throws InputError for what cannot be read, is of another architecture, or does not fit together, and Stopped
+// (core/stopped.h).
 ImportResult import_model(const ImportOptions& options);
 
 }  // namespace gyre

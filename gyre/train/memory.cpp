@@ -149,8 +149,6 @@ const char* name_of(Work work) {
       return "generating with this run";
     case Work::Diagnose:
       return "diagnosing this run";
-    case Work::Import:
-      return "importing this model";
   }
   return "";
 }
@@ -226,8 +224,6 @@ MemoryParts least_memory(const Config& given, Work work) {
       return {is_bf16(config) ? version : checkpoint, 0, 0, 0};
     case Work::Diagnose:
       return {version + checkpoint, checkpoint, masters + moments, kept};
-    case Work::Import:
-      return {checkpoint, 0, 0, 0};
   }
   return {};
 }

@@ -21,7 +21,7 @@ struct MemoryParts {
 };
 
 // What is done with the model.
-enum class Work { Train, Evaluate, Generate, Diagnose, Import };
+enum class Work { Train, Evaluate, Generate, Diagnose };
 
 // A lower bound: no work of its kind holds less. Takes microseconds.
 //   Train     one version of the weights, one window's gradients, the optimizer's state, and the activations of the one
@@ -29,7 +29,6 @@ enum class Work { Train, Evaluate, Generate, Diagnose, Import };
 //   Evaluate  the weights, and the activations of the costliest layer: no update follows
 //   Generate  the weights alone: a prompt may be one token
 //   Diagnose  as Train, in fp32 and without recompute, and the checkpoint's weights
-//   Import    the weights in fp32
 MemoryParts least_memory(const Config& config, Work work = Work::Train);
 
 // Throws InputError, naming the key that costs most, if the least memory is above the limit.

@@ -21,6 +21,7 @@
 #include "gyre/exchange/hugging_face/llama_parts.h"
 #include "gyre/model/settings/llama_settings.h"
 #include "gyre/model/settings/special_tokens.h"
+#include "gyre/tensors/host_memory.h"
 #include "gyre/tokenizers/tokenizer.h"
 #include "gyre/train/run_directory.h"
 #include "support/temporary_directory.h"
@@ -117,6 +118,21 @@ TEST_F(Import, ATakenNameIsRefusedBeforeTheWeightsAreRead) {
   } catch (const InputError& error) {
     EXPECT_THAT(error.what(), HasSubstr("is there already, and is not empty"));
   }
+}
+
+// A model may be larger than the memory.
+TEST_F(Import, HoldsOneParameterAtATime) {
+  ModelSettings settings = testing_support::small_llama();
+  settings.width = settings.mlp_width = 64;
+  settings.layers = 4;
+  settings.vocabulary = 1000;
+  testing_support::write_small_model(model_, settings);
+  const HostMemory memory(1);
+  const int64_t parameters = import().parameters;
+  const size_t embedding = sizeof(float) * 64 * 1000;  // the largest
+  EXPECT_GT(sizeof(float) * static_cast<size_t>(parameters), 2 * embedding);
+  EXPECT_GE(memory.bytes().peak, embedding);
+  EXPECT_LT(memory.bytes().peak, embedding + 4096);
 }
 
 TEST_F(Import, ATokenizerHasNoMoreTokensThanTheModel) {

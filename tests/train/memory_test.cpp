@@ -108,7 +108,6 @@ TEST(Memory, WhatIsDoneWithATrainedRunHoldsNoLess) {
         const MemoryParts least = least_memory(config, work);
         return least.total() - least.activations;
       };
-      EXPECT_EQ(without_activations(Work::Import), weights);
       // The checkpoint's weights take no memory where they are read in its file.
       EXPECT_EQ(without_activations(Work::Generate), weights - half);
       EXPECT_EQ(without_activations(Work::Evaluate), weights);
