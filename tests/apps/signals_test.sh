@@ -197,7 +197,7 @@ done
 # Root may have any number of processes, so this limit needs another user.
 if [ "$(id -u)" -eq 0 ]; then
   chmod a+rwx . && chmod -R a+rX . && chmod a+rx "$(dirname "$gyre")"
-  as_nobody="setpriv --reuid=65534 --regid=65534 --clear-groups"
+  as_nobody="env TMPDIR=$work setpriv --reuid=65534 --regid=65534 --clear-groups"
   if $as_nobody "$gyre" --version >/dev/null 2>&1; then
     for processes in 1 2 4; do
       fails_for 1 "threads only [0-9]+ can be started|cannot be started" $as_nobody prlimit --nproc=$processes \
