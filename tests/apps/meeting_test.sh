@@ -70,11 +70,10 @@ refuses "127.0.0.1:$port: nobody has listened there for 1 s (--meet-within)" com
 ends 2 "rank 1 did not come in 1 s (--meet-within)" come 0 2 "$gyre" train run.toml --out nobody --meet-within 1
 [ ! -e nobody ] || fail "a run began alone"
 
-refuses "rank 0 listens, and is not reached there" env RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=no..where \
-  MASTER_PORT=$port "$gyre" train run.toml --meet-within 1
-
-refuses "no..where:$port: MASTER_ADDR is not the name of a host" env RANK=1 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 \
-  MASTER_ADDR=no..where MASTER_PORT=$port "$gyre" train run.toml --meet-within 1
+# Names of no host, and an address that no host has.
+met_by() { env RANK=$1 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=$2 MASTER_PORT=$port "$gyre" train run.toml --meet-within 1; }
+for rank in 0 1; do refuses "no..where:$port: MASTER_ADDR is not the name of a host" met_by $rank no..where; done
+refuses "rank 0 listens, and is not reached there" met_by 0 255.255.255.255
 
 # A rank that waits for others ends when it is asked to.
 free_port

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
+#include <functional>
 #include <mutex>
 #include <stop_token>
 #include <string>
@@ -87,7 +88,9 @@ std::string name_of(const MeetingPlace& place) {
 // Abandons what waits inside c10d for longer than its deadline, or after `stop` is requested.
 class Deadline {
  public:
-  Deadline(const MeetingPlace& place, std::chrono::seconds deadline, Error late, std::stop_token stop = {}) {
+  // late: makes the error of a wait that was abandoned. Called by another thread.
+  Deadline(const MeetingPlace& place, std::chrono::seconds deadline, std::function<Error()> late,
+           std::stop_token stop = {}) {
     if (!place.abandon) return;
     watcher_ = std::jthread(
         [this, &place, deadline, late = std::move(late), stop = std::move(stop)](const std::stop_token& is_over) {
@@ -100,7 +103,7 @@ class Deadline {
           over_.wait_for(lock, is_over, deadline + kForItsOwnTimeOut, [&] { return stop.stop_requested(); });
           if (is_over.stop_requested()) return;
           if (stop.stop_requested()) place.abandon(StoppedMeeting());
-          place.abandon(late);
+          place.abandon(late());
         });
   }
 
@@ -166,7 +169,8 @@ class GlooRendezvous final : public Rendezvous {
     quiet_c10d();
     if (place.serves && place.directory.empty()) listens_at_ = fmt::format("{}:{}", place.address, place.port);
     try {
-      const Deadline deadline(place_, place.deadline, no_answer(), place.stop);
+      const Deadline deadline(
+          place_, place.deadline, [this] { return no_answer(); }, place.stop);
       store_ =
           c10::make_intrusive<c10d::PrefixStore>(fmt::format("gyre/{}", place.attempt), without_end(make_store(place)));
     } catch (const std::exception& error) {
@@ -176,17 +180,17 @@ class GlooRendezvous final : public Rendezvous {
   }
 
   void leave(const std::string& key, const std::string& note) override {
-    const Deadline deadline(place_, place_.deadline, no_answer());
+    const Deadline deadline(place_, place_.deadline, [this] { return no_answer(); });
     reach([&] { store_->set(key, std::vector<uint8_t>(note.begin(), note.end())); });
   }
   bool leave_first(const std::string& key, const std::string& note) override {
-    const Deadline deadline(place_, place_.deadline, no_answer());
+    const Deadline deadline(place_, place_.deadline, [this] { return no_answer(); });
     const bool is_first = reach([&] { return store_->add(key + "/left", 1) == 1; });
     if (is_first) leave(key, note);
     return is_first;
   }
   bool has(const std::string& key) override {
-    const Deadline deadline(place_, place_.deadline, no_answer());
+    const Deadline deadline(place_, place_.deadline, [this] { return no_answer(); });
     return reach([&] { return store_->check({key}); });
   }
   void check_stop() override {
@@ -194,7 +198,7 @@ class GlooRendezvous final : public Rendezvous {
   }
   // Asks again and again, since c10d's own waiting cannot be stopped.
   std::string find(const std::string& key, std::chrono::seconds within) override {
-    const Deadline deadline(place_, within, no_answer());
+    const Deadline deadline(place_, within, [this] { return no_answer(); });
     const auto until = std::chrono::steady_clock::now() + within;
     std::mutex mutex;
     std::condition_variable_any nobody_notifies;
@@ -224,8 +228,8 @@ class GlooRendezvous final : public Rendezvous {
                       "chooses, which a firewall must let through",
                       with, address_, why));
     };
-    const Deadline deadline(place_, place_.deadline,
-                            failed(fmt::format("it does not answer in {} s", place_.deadline.count())), place_.stop);
+    const auto late = [&] { return failed(fmt::format("it does not answer in {} s", place_.deadline.count())); };
+    const Deadline deadline(place_, place_.deadline, late, place_.stop);
     const auto options = c10d::ProcessGroupGloo::Options::create(place_.deadline);
     options->threads = 1;
     const int rank = first ? 0 : 1;
@@ -255,6 +259,10 @@ class GlooRendezvous final : public Rendezvous {
           fmt::format("{}: could not be read or written in {} s; is there room in TMPDIR, and does its disk answer?",
                       name_of(place_), place_.deadline.count()));
     }
+    // c10d asks for the name again and again until its own time is over, which it may notice late.
+    if (const std::string why = why_no_host(); !why.empty()) {
+      return InputError(fmt::format("{}: {}", name_of(place_), why));
+    }
     const std::string where = fmt::format("{}: {}", name_of(place_),
                                           place_.serves ? "rank 0 does not answer itself there"
                                                         : "something listens there and does not answer this rank");
@@ -263,17 +271,21 @@ class GlooRendezvous final : public Rendezvous {
     return InputError(fmt::format("{} in {} s; {} Set MASTER_PORT to another", where, place_.deadline.count(), why));
   }
 
+  // Empty if rank 0's address is that of a host.
+  std::string why_no_host() const {
+    const std::string why = why_unresolved(place_.address);
+    return why.empty() ? "" : fmt::format("MASTER_ADDR is not the name of a host ({})", why);
+  }
+
   std::string why_unreachable(const std::string& error) const {
     if (!place_.directory.empty()) return fmt::format("the other ranks cannot be met there: {}", first_line(error));
     if (error.find("ddress already in use") != std::string::npos) {
       return "the port is taken, perhaps by another run; set MASTER_PORT to one that is free";
     }
+    if (const std::string why = why_no_host(); !why.empty()) return why;
     if (place_.serves) {
       return fmt::format("rank 0 listens, and is not reached there ({}); is that an address of its host (MASTER_ADDR)?",
                          first_line(error));
-    }
-    if (const std::string why = why_unresolved(place_.address); !why.empty()) {
-      return fmt::format("MASTER_ADDR is not the name of a host ({})", why);
     }
     const std::string what =
         error.find("timed out") == std::string::npos
