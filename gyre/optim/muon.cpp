@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "gyre/kernels/linear.h"
 #include "gyre/optim/parameter/rotation_products.h"
 #include "gyre/optim/parameter/state.h"
 
@@ -59,7 +60,8 @@ double MuonMatrices::state_bytes(const MuonConfig&, const ParameterSpec& spec, c
 }
 
 // The momentum that is made orthogonal and, of one block after the other, X, the next X and two squares of its shorter
-// side, with rounded copies of a product's factors; and the weight, if it was in halves.
+// side, with rounded copies of a product's factors, which are wide again where the CPU has no instructions for bf16;
+// and the weight, if it was in halves.
 StepBytes MuonMatrices::step_bytes(const MuonConfig& config, const ParameterSpec& spec,
                                    const std::vector<MatrixBlock>& blocks, bool in_halves) {
   double most = 0;
@@ -67,7 +69,8 @@ StepBytes MuonMatrices::step_bytes(const MuonConfig& config, const ParameterSpec
     const auto rows = static_cast<double>(block.rows), columns = static_cast<double>(block.columns);
     const double shorter = std::min(rows, columns);
     const bool rounds = config.products == "bf16" && shorter >= kBf16From;
-    const double element = 2 * sizeof(float) + (rounds ? sizeof(c10::BFloat16) : 0);
+    const double copied = has_fast_bf16_products() ? sizeof(c10::BFloat16) : sizeof(float);
+    const double element = 2 * sizeof(float) + (rounds ? copied : 0);
     most = std::max(most, element * (rows * columns + shorter * shorter));
   }
   const double bytes = (in_halves ? 2 : 1) * state_tensor_bytes(spec) + most;

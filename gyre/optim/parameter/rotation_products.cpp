@@ -22,12 +22,10 @@ at::Tensor of_the_cpu(const at::Tensor& a, const at::Tensor& b, at::ScalarType t
   return is_stack(a) ? at::Tensor() : bf16::product(a, b, type);
 }
 
-// Of rounded factors, summed and left in fp32; undefined: it cannot.
-at::Tensor summed_in_fp32(const at::Tensor& a, const at::Tensor& b, bool bf16) {
-  if (!in_bf16(a, b, bf16)) return {};
-  const at::Tensor rounded_a = to_bf16(a), rounded_b = to_bf16(b);
-  const at::Tensor result = of_the_cpu(rounded_a, rounded_b, at::kFloat);
-  return result.defined() ? result : fused::product_in_fp32(rounded_a, rounded_b);
+// Of factors in bf16, summed and left in fp32; undefined: it cannot.
+at::Tensor summed_in_fp32(const at::Tensor& a, const at::Tensor& b) {
+  const at::Tensor result = of_the_cpu(a, b, at::kFloat);
+  return result.defined() ? result : fused::product_in_fp32(a, b);
 }
 
 // Strips of a symmetric matrix: as narrow as products can be and still be as fast as wide ones.
@@ -60,13 +58,20 @@ at::Tensor portable::product_in_fp32(const at::Tensor& a, const at::Tensor& b, b
 }
 
 at::Tensor product_in_fp32(const at::Tensor& a, const at::Tensor& b, bool bf16) {
-  const at::Tensor result = summed_in_fp32(a, b, bf16);
-  return result.defined() ? result : portable::product_in_fp32(a, b, bf16);
+  if (!in_bf16(a, b, bf16)) return matrix_product(a.to(at::kFloat), b.to(at::kFloat));
+  at::Tensor factor_a = to_bf16(a), factor_b = to_bf16(b);
+  const at::Tensor result = summed_in_fp32(factor_a, factor_b);
+  if (result.defined()) return result;
+  factor_a = factor_a.to(at::kFloat);  // in the place of the rounded one, which nothing holds during the product
+  factor_b = factor_b.to(at::kFloat);
+  return matrix_product(factor_a, factor_b);
 }
 
 at::Tensor product_in_either(const at::Tensor& a, const at::Tensor& b, bool bf16) {
-  const at::Tensor result = summed_in_fp32(a, b, bf16);
-  return result.defined() ? result : product(a, b, bf16);
+  if (!in_bf16(a, b, bf16)) return product(a, b, bf16);
+  const at::Tensor rounded_a = to_bf16(a), rounded_b = to_bf16(b);
+  const at::Tensor result = summed_in_fp32(rounded_a, rounded_b);
+  return result.defined() ? result : product(rounded_a, rounded_b, bf16);
 }
 
 void portable::average_square_into(const at::Tensor& average, const at::Tensor& x, double beta, bool bf16) {
