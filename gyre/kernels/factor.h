@@ -28,12 +28,13 @@ inline bool is_column_major(const at::Tensor& x) {
 }
 
 // Whether the rows of the matrix x, or of its transpose, are contiguous, so that x can be a factor in place. A single
-// row or column must be contiguous as a whole: with gaps oneDNN 3.7 gives wrong products.
+// row or column must be contiguous as a whole: with gaps oneDNN 3.7 gives wrong products. The stride to the next one,
+// which is not there, may be anything in libtorch, but oneDNN takes only 1 or what rows that do not overlap have.
 inline bool serves_as_factor(const at::Tensor& x, at::ScalarType type) {
   if (!x.is_cpu() || x.scalar_type() != type || x.dim() != 2 || x.numel() == 0) return false;
-  if (x.size(0) == 1 || x.size(1) == 1) return x.is_contiguous();
-  const int64_t along = is_column_major(x) ? 0 : 1;
-  return x.stride(along) == 1 && x.stride(1 - along) >= x.size(along);
+  const int64_t along = is_column_major(x) ? 0 : 1, next = x.stride(1 - along);
+  if (x.size(0) == 1 || x.size(1) == 1) return x.is_contiguous() && (next == 1 || next >= x.size(along));
+  return x.stride(along) == 1 && next >= x.size(along);
 }
 
 template <typename Element>

@@ -117,7 +117,12 @@ TEST(MatrixProduct, IsExactForViews) {
                                 {column.mT(), column},
                                 {row, all.mT()},
                                 {all.mT(), row.mT().narrow(1, 0, 50)},
-                                {part.flip(2), square}};
+                                {part.flip(2), square},
+                                // A single column or row, with any stride to the next one.
+                                {whole_numbers({6, 100}, at::kFloat).as_strided({6, 100, 1}, {100, 1, 34}),
+                                 whole_numbers({6, 1, 64}, at::kFloat)},
+                                {whole_numbers({6, 65}, at::kFloat).as_strided({6, 1, 65}, {65, 46, 1}),
+                                 whole_numbers({6, 65}, at::kFloat).as_strided({6, 65, 1}, {65, 1, 17})}};
   }();
   for (const Tensors& pair : factors) {
     const at::Tensor &a = pair[0], &b = pair[1], expected = at::bmm(exact(a), exact(b)).to(at::kFloat);
