@@ -33,9 +33,9 @@ struct ExportResult {
   std::vector<std::string> side_files;
 };
 
-// Holds the model in fp32. If anything goes wrong, nothing is left at `out`. Throws InputError if there is no run, no
-// checkpoint or no averages, for a weight beyond the type, and for a model that transformers has no class for; and
-// Stopped (core/stopped.h).
+// Holds one weight in memory at a time. If anything goes wrong, nothing is left at `out`. Throws InputError if there is
+// no run, no checkpoint or no averages, for a weight beyond the type, and for a model that transformers has no class
+// for; and Stopped (core/stopped.h).
 ExportResult export_model(const ExportOptions& options);
 
 }  // namespace gyre

@@ -16,7 +16,7 @@ CheckpointState read_checkpoint(const RunDirectory& run, int64_t step, const Con
   check_model_identity(checkpoint.model, config);
   if (weights == ModelWeights::Ema) {
     checkpoint.weights.clear();
-    checkpoint.weights = read_averages(CheckpointReader(run.checkpoints(), step));
+    checkpoint.weights = map_averages(CheckpointReader(run.checkpoints(), step));
   }
   return checkpoint;
 }

@@ -9,16 +9,13 @@
 #include "gyre/optim/weight_average.h"
 
 namespace gyre {
-namespace {
 
-using Take = NamedTensors (CheckpointReader::*)(Part, const WantedTensors&) const;
-
-NamedTensors averages_of(const CheckpointReader& checkpoint, Take take) {
+NamedTensors map_averages(const CheckpointReader& checkpoint) {
   const std::string suffix = WeightAverage::state_name("");
   const auto is_average = [&](const std::string& name) { return name.ends_with(suffix); };
   checkpoint.check_presence({Part::Optimizer}, is_average);
   NamedTensors averages;
-  for (auto& [name, tensor] : (checkpoint.*take)(Part::Optimizer, is_average)) {
+  for (auto& [name, tensor] : checkpoint.map(Part::Optimizer, is_average)) {
     averages[name.substr(0, name.size() - suffix.size())] = std::move(tensor);
   }
   if (averages.empty()) {
@@ -28,16 +25,6 @@ NamedTensors averages_of(const CheckpointReader& checkpoint, Take take) {
                     checkpoint.record().step));
   }
   return averages;
-}
-
-}  // namespace
-
-NamedTensors read_averages(const CheckpointReader& checkpoint) {
-  return averages_of(checkpoint, &CheckpointReader::read);
-}
-
-NamedTensors map_averages(const CheckpointReader& checkpoint) {
-  return averages_of(checkpoint, &CheckpointReader::map);
 }
 
 }  // namespace gyre

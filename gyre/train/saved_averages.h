@@ -6,10 +6,8 @@
 
 namespace gyre {
 
-// The averages by the names of their weights, in fp32. Throws InputError if the checkpoint has none, and
-// DamagedCheckpoint.
-NamedTensors read_averages(const CheckpointReader& checkpoint);
-// The same, as CheckpointReader::map().
+// The averages by the names of their weights, in fp32, as CheckpointReader::map(). Throws InputError if the checkpoint
+// has none, and DamagedCheckpoint.
 NamedTensors map_averages(const CheckpointReader& checkpoint);
 
 }  // namespace gyre

@@ -60,11 +60,11 @@ TEST_F(Ema, GoesOnAfterAStopWithOtherStagesAndWhateverHappened) {
   }
   // Averages are under the names of parameters, whatever stage has them.
   run("first", {.set = {"optimizer.ema_decay=0.7", "run.updates=4", "pipeline.schedule=1f1b"}});
-  const NamedTensors before = read_averages(newest("first"));
+  const NamedTensors before = map_averages(newest("first"));
   fs::copy(path("first"), path("second"), fs::copy_options::recursive);
   resume("first", {"run.updates=8"});
   resume("second", {"run.updates=8", "pipeline.stages=2"});
-  const NamedTensors three = read_averages(newest("first")), two = read_averages(newest("second"));
+  const NamedTensors three = map_averages(newest("first")), two = map_averages(newest("second"));
   ASSERT_EQ(three.size(), two.size());
   for (const auto& [name, value] : three) {
     EXPECT_LT((value - two.at(name)).abs().max().item<double>(), 1e-5) << name;
@@ -75,7 +75,7 @@ TEST_F(Ema, GoesOnAfterAStopWithOtherStagesAndWhateverHappened) {
 TEST_F(Ema, BegunByAResumeBeginsWithTheWeights) {
   run("later", {.set = {"run.updates=4"}});
   try {
-    read_averages(newest("later"));
+    map_averages(newest("later"));
     ADD_FAILURE() << "there are none";
   } catch (const InputError& error) {
     EXPECT_THAT(error.what(), HasSubstr("step 4 has no averages"));
@@ -84,13 +84,13 @@ TEST_F(Ema, BegunByAResumeBeginsWithTheWeights) {
   resume("later", {"run.updates=5", "optimizer.ema_decay=0.75"});
   // 0.75 of the weights found and 0.25 of the next, but for what the first versions count more.
   const double rate = 0.25 / (1 - std::pow(0.75, 6));
-  const NamedTensors next = checkpoint("later").weights, averages = read_averages(newest("later"));
+  const NamedTensors next = checkpoint("later").weights, averages = map_averages(newest("later"));
   for (const auto& [name, value] : averages) {
     EXPECT_LT((value - at::lerp(weights.at(name), next.at(name), rate)).abs().max().item<double>(), 1e-6) << name;
   }
   // And turned off again it leaves nothing.
   resume("later", {"run.updates=6", "optimizer.ema_decay=0"});
-  EXPECT_THROW(read_averages(newest("later")), InputError);
+  EXPECT_THROW(map_averages(newest("later")), InputError);
 }
 
 TEST_F(Ema, IsExported) {
@@ -99,7 +99,7 @@ TEST_F(Ema, IsExported) {
   export_model({.run = path("run"), .out = path("average"), .weights = ModelWeights::Ema});
   const NamedTensors own = read_safetensors(path("own") / "model.safetensors"),
                      average = read_safetensors(path("average") / "model.safetensors");
-  const NamedTensors weights = checkpoint("run").weights, averages = read_averages(newest("run"));
+  const NamedTensors weights = checkpoint("run").weights, averages = map_averages(newest("run"));
   const std::string theirs = "transformer.wte.weight", ours = "embedding.token.weight";
   EXPECT_TRUE(at::equal(own.at(theirs), weights.at(ours)));
   EXPECT_TRUE(at::equal(average.at(theirs), averages.at(ours)));

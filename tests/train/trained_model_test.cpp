@@ -28,5 +28,12 @@ TEST_F(TrainedModels, AreReadInTheirFileUnlessTrainingGoesOn) {
   EXPECT_EQ(maps().find(weights), std::string::npos) << "maps end with the models";
 }
 
+TEST_F(TrainedModels, AveragesAreReadInTheirFileToo) {
+  run("averaged", {.set = {"optimizer.ema_decay=0.7"}});
+  const std::string weights = (std::filesystem::canonical(path("averaged")) / "checkpoints").string();
+  const TrainedModel model = open_trained_model(path("averaged"), Work::Evaluate, std::nullopt, ModelWeights::Ema);
+  EXPECT_NE(maps().find(weights), std::string::npos);
+}
+
 }  // namespace
 }  // namespace gyre
