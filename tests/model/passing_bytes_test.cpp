@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "gyre/kernels/linear.h"
 #include "gyre/model/stage.h"
 #include "gyre/tensors/host_memory.h"
 #include "model/families.h"
@@ -37,6 +38,7 @@ Settings sized(Settings settings, const Size& size) {
 // are added to them.
 void expect_passing(const Layers& layers, at::ScalarType type, const Size& size, const std::string& what) {
   const c10::NoGradGuard no_grad;
+  heed_limit_of_instructions();  // as the program does
   HostMemory memory(1);
   const auto live = [&] { return static_cast<double>(memory.bytes().live); };
   MicrobatchShape shape{static_cast<double>(size.sequences), static_cast<double>(size.context),

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "gyre/kernels/linear.h"
 #include "gyre/model/gpt.h"
 #include "gyre/model/stage.h"
 #include "gyre/optim/settings/basis_rotation_settings.h"
@@ -169,6 +170,7 @@ TEST(StateBytes, OfMatricesThatNobodyCanHold) {
 // The most that a step holds besides what is there before and after it.
 double bytes_of_steps(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs, bool in_halves,
                       int64_t delay) {
+  heed_limit_of_instructions();  // as the program does
   HostMemory memory(1);
   std::vector<at::Tensor> weights, gradients;
   std::vector<SplitWeight> halves;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gyre/config/config.h"
+#include "gyre/kernels/linear.h"
 #include "gyre/optim/settings/optimizer_kind.h"
 #include "gyre/tensors/host_memory.h"
 #include "gyre/train/memory.h"
@@ -24,6 +25,7 @@ void expect_predicted(const Settings& given, double tolerance = 0.1) {
                        "pipeline.stages=2",     "optimizer.kind=\"adamw\"", "optimizer.clip_scope=\"stage\"",
                        "run.precision=\"bf16\""};
   settings.insert(settings.end(), given.begin(), given.end());
+  heed_limit_of_instructions();  // as the program does
   const Config config = parse_config("[data]\ntokens = \"made up\"\n", "the test", settings);
   const Schedule schedule = build_schedule(config);
   const PredictedMemory predicted = predict_memory(config, schedule);
@@ -48,9 +50,13 @@ TEST(WorkerMemory, IsPredictedWithinATenthUnderEverySchedule) {
   expect_predicted({"pipeline.schedule=\"amdp\"", "pipeline.stages=4", "pipeline.accumulate=4"});
   expect_predicted({"pipeline.schedule=\"pipedream-2bw\"", "pipeline.accumulate=4"});
   expect_predicted({"pipeline.schedule=\"pipedream-2bw\"", "pipeline.accumulate=4", "model.vocabulary=16384"});
+  // The layer that holds most while it computes need not do so when the worker keeps most. Without instructions for
+  // bf16, layers hold more.
+  const double tolerance = has_fast_bf16_products() ? 0.1 : 0.12;
   for (const char* split : {"zb-h1", "zb-v", "dualpipe-v"}) {
     expect_predicted({fmt::format("pipeline.schedule=\"{}\"", split), "pipeline.stages=4", "pipeline.accumulate=8",
-                      "pipeline.microbatch=16"});
+                      "pipeline.microbatch=16"},
+                     tolerance);
   }
 }
 
