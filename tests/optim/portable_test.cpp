@@ -59,6 +59,29 @@ TEST(Portable, AdamKernels) {
   }
 }
 
+// Devices make the step with error feedback in passes, as it is made here of a weight whose rows are not adjacent.
+TEST(Portable, ErrorFeedback) {
+  at::manual_seed(33);
+  const Tensors tensors = {at::randn({9, 7}), at::randn({9, 7}), at::randn({9, 7}), at::rand({9, 7})};
+  const AdamFactors factors = adam_factors(0.9, 0.99, 1e-8, 3);
+  for (const bool late : {false, true}) {
+    for (const at::Tensor& last : {at::zeros({9, 7}), at::randn({9, 7})}) {
+      const auto step = [&](const at::Tensor& weight, const at::Tensor& last_step, const Tensors& in) {
+        adamw_step(FedBack<at::Tensor>{weight, last_step, late}, in[1], in[2], in[3], factors, 1e-2, 1e-3, 0.3);
+      };
+      Tensors all = tensors;
+      all.push_back(last);
+      expect_same_values(
+          all, [&](const Tensors& in) { step(in[0], in[4], in); },
+          [&](const Tensors& in) {
+            const at::Tensor apart = in[0].t().contiguous().t();
+            step(apart, in[4], in);
+            in[0].copy_(apart);
+          });
+    }
+  }
+}
+
 TEST(Portable, SumsOfTwoTypes) {
   at::manual_seed(32);
   for (const auto type : {at::kFloat, at::kBFloat16}) {
