@@ -206,7 +206,7 @@ bool is_limited() {
 
 std::string description() {
   if (cpu_serves()) return name_with(allows_tiles() ? "AMX" : "AVX-512");
-  return std::string(kOtherwise) + " (this CPU has no instructions for bf16, or oneDNN is told not to use them)";
+  return fmt::format("{} (this CPU has no instructions for bf16, or oneDNN is told not to use them)", kOtherwise);
 }
 
 std::string fp32_description() {
