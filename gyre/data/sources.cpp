@@ -265,6 +265,12 @@ int64_t Dataset::tokens_in(const Split& split) {
   return tokens;
 }
 
+uint64_t Dataset::bytes() const {
+  uint64_t bytes = 0;
+  for (const File& file : files_) bytes += file.tokens->stamp().bytes;
+  return bytes;
+}
+
 void Dataset::verify(const File& file) const {
   if (file.verified) return;
   const std::string path = file.tokens->path().string();

@@ -37,6 +37,8 @@ class Dataset {
   bool has_own_vocabulary() const { return has_own_vocabulary_; }
   int64_t train_tokens() const { return tokens_in(train_); }
   int64_t val_tokens() const { return tokens_in(val_); }
+  // Of all files.
+  uint64_t bytes() const;
   // Whether validation tokens are a share of the training files' ([data] val_fraction).
   bool cuts_validation() const { return cuts_validation_; }
   // The numbers of the tokenizer's special tokens, as its tokenizer.json has them; empty if it has no such form.

@@ -49,7 +49,8 @@ void add_faults_of_run(const Config& config, const WasRead& was_read, Faults& fa
   build(config, was_read, faults);
 }
 
-CheckedRun::CheckedRun(const Config& given, DoneBefore before) {
+CheckedRun::CheckedRun(const Config& given, DoneBefore before,
+                       const std::function<void(const Dataset&)>& before_reading) {
   Faults faults;
   Built built = build(
       given, [](std::string_view) { return true; }, faults);
@@ -61,6 +62,7 @@ CheckedRun::CheckedRun(const Config& given, DoneBefore before) {
 
   const MemoryLimit limit = memory_limit();
   check_memory(config, on_host ? limit : device_limit(config, schedule.workers));
+  if (before_reading) before_reading(*dataset);
   continue_data({});
   if (config.run.eval_every > 0) val_batches = validation_batches(config, *dataset, config.run.eval_batches);
   // The checksums of all files are recorded with the run, so they are checked here even if no evaluation reads some.

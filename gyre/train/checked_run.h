@@ -1,6 +1,7 @@
 // A run that has been checked: everything that can be found wrong before anything is allocated or written.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,7 +20,10 @@ void add_faults_of_run(const Config& config, const WasRead& was_read, Faults& fa
 struct CheckedRun {
   // Opens the data, builds the schedule and predicts the memory. Throws InputError; what is wrong with the data's
   // files, the vocabulary, the schedule, threads, clipping and the optimizer is reported together, one line each.
-  explicit CheckedRun(const Config& config, DoneBefore before = {});
+  // `before_reading`: called when nothing was found wrong but what may be in the data's tokens. All of them are read
+  // then, which takes minutes if there are many.
+  explicit CheckedRun(const Config& config, DoneBefore before = {},
+                      const std::function<void(const Dataset&)>& before_reading = {});
   CheckedRun(const CheckedRun&) = delete;  // the batches refer to `dataset`
   CheckedRun& operator=(const CheckedRun&) = delete;
 

@@ -20,6 +20,7 @@
 #include "gyre/core/explain.h"
 #include "gyre/core/files.h"
 #include "gyre/core/random_hex.h"
+#include "gyre/core/text.h"
 #include "gyre/runtime/evaluate.h"
 #include "gyre/runtime/executor.h"
 #include "gyre/runtime/processes_executor.h"
@@ -58,6 +59,14 @@ void say_idle_cores(const Config& config, int workers_here, Progress& progress) 
   if (!line.empty()) progress.message(line);
 }
 
+// Before the data is read: nobody shall wait for that to be told of a run in the way, or wonder what takes long.
+void prepare_to_read(const TrainOptions& options, const RunDirectory& run, const Dataset& data, Progress& progress) {
+  if (!options.resume) refuse_to_replace_run(run);
+  constexpr uint64_t kMuch = uint64_t{1} << 30;  // takes seconds
+  if (data.bytes() < kMuch) return;
+  progress.message(fmt::format("reading {} of tokens, to check them", human_bytes(static_cast<double>(data.bytes()))));
+}
+
 DoneBefore done_before(const ResumePoint& from) {
   if (!from.checkpoint) return {};
   return {from.step(), from.checkpoint->record().tokens};
@@ -72,7 +81,8 @@ class Training {
            std::string attempt = {})
       : options_(options),
         run_(run),
-        checked_(std::move(config), done_before(from)),
+        checked_(std::move(config), done_before(from),
+                 [&](const Dataset& data) { prepare_to_read(options, run, data, progress); }),
         from_(std::move(from)),
         progress_(progress),
         attempt_(std::move(attempt)),
@@ -376,7 +386,6 @@ TrainResult train_as_leader(const TrainOptions& options, Progress& progress) {
   const std::string attempt = options.ranks != nullptr ? name_of_attempt() : "";
   if (options.begun) refuse_lost_run(run, from);
   Training training(options, run, std::move(config), std::move(from), progress, attempt);
-  if (!options.resume) refuse_to_replace_run(run);  // after the configuration's faults were reported
   if (!lock) lock.emplace(run.root(), options.files);
   if (!options.resume) refuse_to_replace_run(run);  // again under the lock: another process may have been faster
   if (options.on_claimed) options.on_claimed();
@@ -402,10 +411,10 @@ bool check_run(const TrainOptions& options, Progress& progress) {
   run.refuse_text();
   Config config = session_config(options, run);
   if (!options.resume || !is_there(run.root())) {
-    const CheckedRun checked(std::move(config));
+    const CheckedRun checked(std::move(config), {},
+                             [&](const Dataset& data) { prepare_to_read(options, run, data, progress); });
     open_initial_weights(checked.config);
     check_exports(checked.config);
-    if (!options.resume) refuse_to_replace_run(run);
     DirectoryLock::check_free(run.root());
     check_can_make(run.root());
     progress.message(checked.summary);

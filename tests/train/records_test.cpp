@@ -15,6 +15,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing_support::Json;
 using testing_support::Runs;
 namespace fs = std::filesystem;
@@ -188,6 +189,23 @@ TEST_F(Records, RunsWithoutTheMarkOfTheirCheckpointsGoOn) {
   fs::remove(marker);
   EXPECT_EQ(resume("unmarked", {"run.updates=16"}).step, 16);
   EXPECT_TRUE(fs::exists(marker));
+}
+
+// To read large data takes minutes.
+TEST_F(Records, BeforeTheDataIsReadARunInTheWayIsToldAndHowMuchItIs) {
+  run("in-the-way");
+  fs::create_directory(path("large"));
+  write_file_atomic(path("large") / "train.bin", std::string(1000, 'a'));
+  std::ofstream(path("large") / "val.bin").close();
+  fs::resize_file(path("large") / "val.bin", uintmax_t{1} << 30);
+  const Session session{.set = {"data.tokens=" + path("large").string(), "data.vocabulary=50"}};
+  EXPECT_THAT(complaint("in-the-way", session), HasSubstr("a run is here already"));
+  EXPECT_THAT(check_of("in-the-way", session), HasSubstr("a run is here already"));
+  EXPECT_THAT(messages(), Not(HasSubstr("reading")));
+  EXPECT_THAT(complaint("fresh", session), HasSubstr("train.bin: token 24929 at 0 is outside the vocabulary"));
+  EXPECT_THAT(messages(), HasSubstr("reading 1.0 GiB of tokens, to check them"));
+  EXPECT_THAT(complaint("fresh", {.set = {"data.vocabulary=50"}}), HasSubstr("vocabulary"));
+  EXPECT_THAT(messages(), Not(HasSubstr("reading"))) << "that of small data takes no time";
 }
 
 TEST_F(Records, ANewRunDoesNotTakeThePlaceOfWhatIsLeftOfOne) {
