@@ -9,6 +9,7 @@
 #include "gyre/batches/shuffle.h"
 #include "gyre/core/error.h"
 #include "gyre/core/random.h"
+#include "gyre/core/text.h"
 
 namespace gyre {
 namespace {
@@ -17,9 +18,10 @@ namespace {
 void check_lengths(const std::vector<WeightedTokens>& sources, int64_t context, const char* purpose) {
   for (const WeightedTokens& source : sources) {
     if (source.tokens.size() > context) continue;
-    throw InputError(fmt::format(
-        "{}: has {} tokens to {}, and a sequence of [model] context {} needs {}; {}, or shorten the context",
-        source.tokens.name(), source.tokens.size(), purpose, context, context + 1, source.if_too_few));
+    throw InputError(
+        fmt::format("{}: has {} to {}, and a sequence of [model] context {} needs {}; {}, or shorten the context",
+                    source.tokens.name(), counted(source.tokens.size(), "token"), purpose, context, context + 1,
+                    source.if_too_few));
   }
 }
 

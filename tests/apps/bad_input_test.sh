@@ -22,6 +22,10 @@ refuses "tokens to validate on, and a sequence of [model] context 5000 needs 500
   "$gyre" train run.toml --out x --set model.context=5000 --set data.val_fraction=0.2
 refuses "train.bin: has 0 tokens to validate on, and a sequence of [model] context 32 needs 33; give more text or a larger [data] val_fraction, or shorten the context" \
   "$gyre" train run.toml --out x --set data.tokens=tokens/train.bin --set data.vocabulary=256 --set data.val_fraction=0
+mkdir one-token
+printf 'a\0' >one-token/train.bin
+refuses "train.bin: has 1 token to train on, and" \
+  "$gyre" train run.toml --out x --set data.tokens=one-token --set data.vocabulary=256 --set data.val_fraction=0
 refuses "needs 5001; give more text to validate on, or shorten the context" \
   "$gyre" train run.toml --out x --set model.context=5000 --set data.val_tokens=tokens/val.bin
 for check in --check ""; do
