@@ -53,6 +53,11 @@ Config load_config(const std::filesystem::path& path, const std::vector<std::str
 Config parse_config(std::string_view toml, const std::string& origin, const std::vector<std::string>& overrides,
                     const std::vector<std::string>& other_tables = {}, Tokens tokens = Tokens::Needed);
 
+// The same with one set of overrides after the other: the text, which may be long, is parsed once.
+using ConfigWith = std::function<Config(const std::vector<std::string>& overrides)>;
+ConfigWith config_with(std::string_view toml, const std::string& origin,
+                       const std::vector<std::string>& other_tables = {}, Tokens tokens = Tokens::Needed);
+
 // parse_config(to_toml(c)) == c to the bit. Has every key, except tables of kinds that are not chosen and have their
 // default values.
 std::string to_toml(const Config& config);

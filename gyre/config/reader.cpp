@@ -405,10 +405,18 @@ class Reader {
 
 Config parse_config(std::string_view text, const std::string& origin, const std::vector<std::string>& overrides,
                     const std::vector<std::string>& other_tables, Tokens tokens) {
+  return config_with(text, origin, other_tables, tokens)(overrides);
+}
+
+ConfigWith config_with(std::string_view text, const std::string& origin, const std::vector<std::string>& other_tables,
+                       Tokens tokens) {
   Reader reader(tokens, origin);
   reader.read(parse_toml(text, origin), origin, other_tables);
-  for (const std::string& text_override : overrides) reader.read_override(text_override);
-  return reader.finish();
+  return [reader](const std::vector<std::string>& overrides) {
+    Reader own = reader;
+    for (const std::string& text_override : overrides) own.read_override(text_override);
+    return own.finish();
+  };
 }
 
 Config load_config(const std::filesystem::path& path, const std::vector<std::string>& overrides, Tokens tokens,

@@ -124,7 +124,7 @@ Config run_config(const Study& study, const StudyArm& arm, double learning_rate,
   if (learning_rate >= 0) set.push_back(fmt::format("optimizer.lr={}", toml_number(learning_rate)));
   set.push_back(fmt::format("run.seed={}", seed));
   if (updates > 0) set.push_back(fmt::format("run.updates={}", updates));
-  Config config = of_method(study, arm, [&] { return parse_config(study.text, study.origin, set, {"study"}); });
+  Config config = of_method(study, arm, [&] { return study.config_with(set); });
   make_paths_absolute(config);
   return config;
 }
@@ -167,7 +167,7 @@ void refuse_shared_directories(const Study& study, const std::vector<StudyArm>& 
 
 Study parse_study(std::string_view toml, const std::string& origin) {
   Study study;
-  study.text = toml;
+  study.config_with = config_with(toml, origin, {"study"});
   study.origin = origin;
   toml::table root = parse_toml(toml, origin);
   toml::table* table = root["study"].as_table();
@@ -179,7 +179,7 @@ Study parse_study(std::string_view toml, const std::string& origin) {
   table->erase("method");
   read_table(*table, "study", origin, faults, [&](auto&& visit) { for_each_field(study, visit); });
   Config base;
-  faults.collect([&] { base = parse_config(toml, origin, {}, {"study"}); });
+  faults.collect([&] { base = study.config_with({}); });
   faults.raise();
   study.timed_checkpoints = static_cast<bool>(root["run"]["checkpoint_minutes"]);
   const auto refuse_twice = [&](const std::string& key, const auto& values) {

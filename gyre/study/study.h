@@ -35,7 +35,7 @@ struct Study {
   bool diagnose = false;           // measure Hessian norm, cosine and oscillation at the end of each arm
   int64_t jobs = 0;                // parallel runs; 0: as many as there are cores for
   bool timed_checkpoints = false;  // whether the file sets run.checkpoint_minutes; if not, it is 0 in all runs
-  std::string text;                // the file's contents
+  ConfigWith config_with;          // the configuration in the file
   std::string origin;              // the file's name, for messages
 };
 

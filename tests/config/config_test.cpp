@@ -38,6 +38,14 @@ std::string complaint(const std::string& toml, const std::vector<std::string>& o
   return "accepted";
 }
 
+TEST(Config, ATextThatIsParsedOnceTakesEachSetOfOverridesByItself) {
+  const ConfigWith config = config_with("[data]\ntokens = \"x\"\n[model]\nlayers = 6\n", "run.toml");
+  EXPECT_EQ(config({"model.layers=3"}).model.layers, 3);
+  EXPECT_EQ(config({}).model.layers, 6);
+  EXPECT_THROW(config({"model.layers=x"}), InputError);
+  EXPECT_EQ(config({"model.width=16"}).model.layers, 6);
+}
+
 TEST(Config, OptimizersDefaultsAreThoseOfTheOptimizersThemselves) {
   const OptimizerConfig adamw = optimizer_config(parse_config(kMinimal, "x", {"optimizer.kind=adamw"}));
   EXPECT_TRUE(static_cast<const AdamSettings&>(adamw) == AdamSettings());
