@@ -12,6 +12,7 @@
 #include "gyre/core/error.h"
 #include "gyre/core/exit_code.h"
 #include "gyre/core/files.h"
+#include "gyre/core/stopped.h"
 #include "gyre/core/text.h"
 #include "gyre/launch/rank.h"
 #include "gyre/report/progress.h"
@@ -97,7 +98,7 @@ void run(const TrainFlags& flags) {
                               [&save_asked] { save_asked = true; });
   options.take_save_request = [&save_asked] { return save_asked.exchange(false); };
   const auto abandon_meeting = [&interrupts](const Error& error) {
-    const bool is_stopped = dynamic_cast<const StoppedMeeting*>(&error) != nullptr;
+    const bool is_stopped = dynamic_cast<const Stopped*>(&error) != nullptr;
     end_at_once(is_stopped ? Error(error.what(), interrupts.exit_code()) : error);
   };
   const auto ranks =
@@ -114,7 +115,7 @@ void run(const TrainFlags& flags) {
   const TrainResult result = [&] {
     try {
       return train(options, progress);
-    } catch (const StoppedMeeting& stopped) {
+    } catch (const Stopped& stopped) {
       throw Error(stopped.what(), interrupts.exit_code() != 0 ? interrupts.exit_code() : stopped.exit_code());
     }
   }();

@@ -275,7 +275,7 @@ void Dataset::verify(const File& file) const {
   if (file.verified) return;
   const std::string path = file.tokens->path().string();
   const InputFile::Stamp before = file.tokens->stamp();
-  const TokenFile::Content content = file.tokens->scan(vocabulary_);
+  const TokenFile::Content content = file.tokens->scan(vocabulary_, stop_);
   if (content.outside_at >= 0) {
     throw InputError(fmt::format(
         "{}: token {} at {} is outside the vocabulary of {}; {}", path, content.outside, content.outside_at,

@@ -6,7 +6,9 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gyre/data/dataset.h"
@@ -39,6 +41,8 @@ class Dataset {
   int64_t val_tokens() const { return tokens_in(val_); }
   // Of all files.
   uint64_t bytes() const;
+  // Files that are still to be verified are read until this asks for the end: then Stopped (core/stopped.h) is thrown.
+  void heed(std::stop_token stop) { stop_ = std::move(stop); }
   // Whether validation tokens are a share of the training files' ([data] val_fraction).
   bool cuts_validation() const { return cuts_validation_; }
   // The numbers of the tokenizer's special tokens, as its tokenizer.json has them; empty if it has no such form.
@@ -87,6 +91,7 @@ class Dataset {
   std::optional<std::string> tokenizer_as_json() const;       // empty: there is none, or it cannot be converted
   bool has_as_json(const std::string& tokenizer_json) const;  // whether the tokenizer, converted, has this checksum
 
+  std::stop_token stop_;
   int64_t vocabulary_ = 0;
   bool has_own_vocabulary_ = false;
   std::string description_;

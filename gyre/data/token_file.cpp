@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "gyre/core/error.h"
+#include "gyre/core/stopped.h"
 
 namespace gyre {
 namespace {
@@ -130,12 +131,13 @@ void TokenFile::read(int64_t begin, std::span<int64_t> out, int64_t vocabulary) 
   });
 }
 
-TokenFile::Content TokenFile::scan(int64_t vocabulary) const {
+TokenFile::Content TokenFile::scan(int64_t vocabulary, const std::stop_token& stop) const {
   Content content;
   Checksum checksum;
   int64_t number = 0;
   std::vector<char> bytes(kBufferBytes);
   for (uint64_t at = 0; at < file_.size(); at += bytes.size()) {
+    throw_if_stopped(stop, "stopped while tokens were read; nothing was changed");
     bytes.resize(std::min<uint64_t>(kBufferBytes, file_.size() - at));
     file_.read_at(at, bytes.data(), bytes.size());
     checksum.update(bytes.data(), bytes.size());

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -50,8 +51,8 @@ class TokenFile {
     // The first token outside the vocabulary, and its index; -1 if there is none.
     int64_t outside = 0, outside_at = -1;
   };
-  // Reads the whole file.
-  Content scan(int64_t vocabulary) const;
+  // Reads the whole file. Throws Stopped (core/stopped.h).
+  Content scan(int64_t vocabulary, const std::stop_token& stop = {}) const;
   InputFile::Stamp stamp() const { return file_.stamp(); }
 
  private:

@@ -49,8 +49,7 @@ void add_faults_of_run(const Config& config, const WasRead& was_read, Faults& fa
   build(config, was_read, faults);
 }
 
-CheckedRun::CheckedRun(const Config& given, DoneBefore before,
-                       const std::function<void(const Dataset&)>& before_reading) {
+CheckedRun::CheckedRun(const Config& given, DoneBefore before, const DataReading& reading) {
   Faults faults;
   Built built = build(
       given, [](std::string_view) { return true; }, faults);
@@ -62,7 +61,8 @@ CheckedRun::CheckedRun(const Config& given, DoneBefore before,
 
   const MemoryLimit limit = memory_limit();
   check_memory(config, on_host ? limit : device_limit(config, schedule.workers));
-  if (before_reading) before_reading(*dataset);
+  if (reading.begins) reading.begins(*dataset);
+  dataset->heed(reading.stop);
   continue_data({});
   if (config.run.eval_every > 0) val_batches = validation_batches(config, *dataset, config.run.eval_batches);
   // The checksums of all files are recorded with the run, so they are checked here even if no evaluation reads some.

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 
 #include "gyre/build/batches.h"
@@ -17,13 +18,18 @@ namespace gyre {
 // The faults that CheckedRun reports together, of a configuration whose keys are at fault too.
 void add_faults_of_run(const Config& config, const WasRead& was_read, Faults& faults);
 
+// The reading of all tokens, which takes minutes if there are many.
+struct DataReading {
+  // Called before, when nothing was found wrong but what may be in the tokens. Null: nobody wants to know.
+  std::function<void(const Dataset&)> begins = {};
+  std::stop_token stop = {};
+};
+
 struct CheckedRun {
   // Opens the data, builds the schedule and predicts the memory. Throws InputError; what is wrong with the data's
   // files, the vocabulary, the schedule, threads, clipping and the optimizer is reported together, one line each.
-  // `before_reading`: called when nothing was found wrong but what may be in the data's tokens. All of them are read
-  // then, which takes minutes if there are many.
-  explicit CheckedRun(const Config& config, DoneBefore before = {},
-                      const std::function<void(const Dataset&)>& before_reading = {});
+  // Stopped (core/stopped.h) is thrown if the reading is stopped.
+  explicit CheckedRun(const Config& config, DoneBefore before = {}, const DataReading& reading = {});
   CheckedRun(const CheckedRun&) = delete;  // the batches refer to `dataset`
   CheckedRun& operator=(const CheckedRun&) = delete;
 

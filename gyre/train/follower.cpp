@@ -15,7 +15,7 @@ TrainResult train_as_follower(const TrainOptions& options) {
   Ranks& ranks = *options.ranks;
   const RunDirectory run(options.out, options.files);
   Config config = session_config(options, run);
-  CheckedRun checked(std::move(config));
+  CheckedRun checked(std::move(config), {}, {.stop = options.stop});
   const RankMap map(checked.schedule.workers, ranks.world());
   const auto pipeline =
       build_pipeline(checked.config, std::move(checked.schedule), map.workers_of(ranks.rank()), options.process);

@@ -59,12 +59,15 @@ void say_idle_cores(const Config& config, int workers_here, Progress& progress) 
   if (!line.empty()) progress.message(line);
 }
 
-// Before the data is read: nobody shall wait for that to be told of a run in the way, or wonder what takes long.
-void prepare_to_read(const TrainOptions& options, const RunDirectory& run, const Dataset& data, Progress& progress) {
-  if (!options.resume) refuse_to_replace_run(run);
-  constexpr uint64_t kMuch = uint64_t{1} << 30;  // takes seconds
-  if (data.bytes() < kMuch) return;
-  progress.message(fmt::format("reading {} of tokens, to check them", human_bytes(static_cast<double>(data.bytes()))));
+// Nobody shall wait for the data to be told of a run in the way, or wonder what takes long. Refers to the arguments.
+DataReading reading_of_data(const TrainOptions& options, const RunDirectory& run, Progress& progress) {
+  const auto begins = [&](const Dataset& data) {
+    if (!options.resume) refuse_to_replace_run(run);
+    constexpr uint64_t kMuch = uint64_t{1} << 30;  // takes seconds
+    const auto bytes = static_cast<double>(data.bytes());
+    if (data.bytes() >= kMuch) progress.message(fmt::format("reading {} of tokens, to check them", human_bytes(bytes)));
+  };
+  return {begins, options.stop};
 }
 
 DoneBefore done_before(const ResumePoint& from) {
@@ -81,8 +84,7 @@ class Training {
            std::string attempt = {})
       : options_(options),
         run_(run),
-        checked_(std::move(config), done_before(from),
-                 [&](const Dataset& data) { prepare_to_read(options, run, data, progress); }),
+        checked_(std::move(config), done_before(from), reading_of_data(options, run, progress)),
         from_(std::move(from)),
         progress_(progress),
         attempt_(std::move(attempt)),
@@ -411,8 +413,7 @@ bool check_run(const TrainOptions& options, Progress& progress) {
   run.refuse_text();
   Config config = session_config(options, run);
   if (!options.resume || !is_there(run.root())) {
-    const CheckedRun checked(std::move(config), {},
-                             [&](const Dataset& data) { prepare_to_read(options, run, data, progress); });
+    const CheckedRun checked(std::move(config), {}, reading_of_data(options, run, progress));
     open_initial_weights(checked.config);
     check_exports(checked.config);
     DirectoryLock::check_free(run.root());

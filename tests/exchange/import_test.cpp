@@ -95,12 +95,16 @@ class Import : public testing::Test {
 TEST_F(Import, RefusesWeightsThatAreNoNumbers) {
   const fs::path file = model_ / "model.safetensors";
   const NamedTensors sound = read_safetensors(file);
-  for (const float value : {NAN, -INFINITY}) {
-    NamedTensors tensors = sound;
-    tensors["model.norm.weight"] = sound.at("model.norm.weight").clone();
-    tensors["model.norm.weight"][2].fill_(value);
-    write_safetensors(file, tensors);
-    EXPECT_THAT(complaint(), HasSubstr("model.safetensors: 'model.norm.weight' has values that are not finite"));
+  for (const std::string name : {"model.norm.weight", "model.embed_tokens.weight"}) {
+    for (const float value : {NAN, INFINITY, -INFINITY}) {
+      for (const int64_t place : {0, 3, -1}) {
+        NamedTensors tensors = sound;
+        tensors[name] = sound.at(name).clone();
+        tensors[name].view(-1)[place].fill_(value);
+        write_safetensors(file, tensors);
+        EXPECT_THAT(complaint(), HasSubstr(fmt::format("model.safetensors: '{}' has values that are not", name)));
+      }
+    }
   }
 }
 

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "gyre/core/error.h"
+#include "gyre/core/stopped.h"
 #include "gyre/runtime/ranks/ranks.h"
 #include "member.h"
 #include "support/temporary_directory.h"
@@ -149,7 +150,7 @@ TEST(Ranks, ARequestToStopWhileOneGetsReadyIsHeeded) {
   try {
     ranks.meet({}, {}, 60);
     ADD_FAILURE() << "the ranks have met";
-  } catch (const StoppedMeeting& error) {
+  } catch (const Stopped& error) {
     ranks.refuse(error);
   }
 }

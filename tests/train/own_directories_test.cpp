@@ -245,9 +245,9 @@ TEST_F(OwnDirectories, AStepThatIsSavedIsNotSavedAgain) {
   expect_sound(run_ranks("still", own({"run.updates=4"}), in({"still-b"})));
   const auto before = files("still-b");
   std::stop_source stop;
-  stop.request_stop();
   Session session = own({"run.updates=8"}, true);
   session.stop = stop.get_token();
+  session.on_begun = [&] { stop.request_stop(); };
   run_ranks("still", session, in({"still-b"}));
   const auto after = files("still-b");
   for (const auto& [file, was] : before) {

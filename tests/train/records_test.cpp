@@ -192,6 +192,20 @@ TEST_F(Records, RunsWithoutTheMarkOfTheirCheckpointsGoOn) {
 }
 
 // To read large data takes minutes.
+// Much data takes minutes to read.
+TEST_F(Records, AStopWhileTheDataIsReadChangesNothing) {
+  std::stop_source stop;
+  stop.request_stop();
+  const std::string stopped = "stopped while tokens were read; nothing was changed";
+  EXPECT_EQ(complaint("fresh", {.stop = stop.get_token()}), stopped);
+  EXPECT_FALSE(fs::exists(path("fresh")));
+  run("begun");
+  const std::string metrics = read_file(path("begun") / "metrics.jsonl");
+  EXPECT_EQ(complaint("begun", {.set = {"run.updates=16"}, .resume = true, .stop = stop.get_token()}), stopped);
+  EXPECT_EQ(read_file(path("begun") / "metrics.jsonl"), metrics);
+  EXPECT_EQ(resume("begun", {"run.updates=16"}).step, 16);
+}
+
 TEST_F(Records, BeforeTheDataIsReadARunInTheWayIsToldAndHowMuchItIs) {
   run("in-the-way");
   fs::create_directory(path("large"));
@@ -338,8 +352,9 @@ TEST_F(Records, CheckpointsByTimeAreRecordedSoThatTheRunCanBeRepeated) {
 TEST_F(Records, AnInterruptAtOnceKeepsTheNumbersOfTheRun) {
   const TrainResult first = run("stopped");
   std::stop_source stop;
-  stop.request_stop();
-  const TrainResult second = run("stopped", {.set = {"run.updates=16"}, .resume = true, .stop = stop.get_token()});
+  const TrainResult second = run(
+      "stopped",
+      {.set = {"run.updates=16"}, .resume = true, .stop = stop.get_token(), .on_begun = [&] { stop.request_stop(); }});
   EXPECT_FALSE(second.finished);
   EXPECT_EQ(second.step, 12);
   EXPECT_EQ(second.loss, first.loss);

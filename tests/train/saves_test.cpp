@@ -194,9 +194,10 @@ TEST_F(Saves, AStepThatIsSavedIsNotSavedAgain) {
   } files;
   run("still", {.set = {"run.updates=4"}});
   std::stop_source stop;
-  stop.request_stop();
-  const TrainResult result =
-      run("still", {.set = {"run.updates=12"}, .resume = true, .files = &files, .stop = stop.get_token()});
+  const TrainResult result = run(
+      "still", {.set = {"run.updates=12"}, .resume = true, .files = &files, .stop = stop.get_token(), .on_begun = [&] {
+                  stop.request_stop();
+                }});
   EXPECT_FALSE(result.finished);
   EXPECT_EQ(result.step, 4);
   EXPECT_EQ(files.count, 0);

@@ -16,6 +16,7 @@
 #include "gyre/core/explain.h"
 #include "gyre/core/host_name.h"
 #include "gyre/core/json_text.h"
+#include "gyre/core/stopped.h"
 #include "gyre/runtime/ranks/host_address.h"
 #include "gyre/runtime/ranks/ranks.h"
 #include "gyre/tensors/explain_torch.h"
@@ -75,7 +76,7 @@ bool has_ended(const nlohmann::json& hello) {
 [[noreturn]] void raise_refusal(const std::string& name, const nlohmann::json& refusal) {
   const std::string what = fmt::format("{}: {}", name, refusal["error"].get<std::string>());
   const int exit_code = refusal.value("exit", kBadInput);
-  if (exit_code == kInterrupted || exit_code == kTerminated) throw StoppedMeeting(what);
+  if (exit_code == kInterrupted || exit_code == kTerminated) throw Stopped(what);
   if (exit_code == kFailed) throw RunError(what);
   throw InputError(what);
 }

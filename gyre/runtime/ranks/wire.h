@@ -35,12 +35,8 @@ class Wire {
   virtual std::unique_ptr<Transfer> receive(at::Tensor bytes) = 0;
 };
 
-// Somebody has asked this process, or one that it waits for, to end before all others were there. The exit code is that
-// after SIGTERM.
-class StoppedMeeting : public Error {
- public:
-  explicit StoppedMeeting(const std::string& what = "stopped before all ranks had met") : Error(what, kTerminated) {}
-};
+// What Stopped (core/stopped.h) says of a meeting.
+inline constexpr const char* kStoppedMeeting = "stopped before all ranks had met";
 
 // Where processes meet: they leave notes for each other, and make connections.
 class Rendezvous {
@@ -51,9 +47,9 @@ class Rendezvous {
   virtual bool leave_first(const std::string& key, const std::string& note) = 0;
   // Whether the note is there already.
   virtual bool has(const std::string& key) = 0;
-  // Throws StoppedMeeting if a stop was requested.
+  // Throws Stopped if a stop was requested.
   virtual void check_stop() = 0;
-  // Waits for the note. Throws InputError if it does not come in time, StoppedMeeting when a stop is requested.
+  // Waits for the note. Throws InputError if it does not come in time, Stopped when a stop is requested.
   virtual std::string find(const std::string& key, std::chrono::seconds within) = 0;
   // Called by both processes with the same name, by one of them with `first`. `with`: who the other is, for errors.
   // Throws RunError if they do not find each other.

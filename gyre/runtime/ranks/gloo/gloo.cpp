@@ -23,6 +23,7 @@
 
 #include "gyre/core/error.h"
 #include "gyre/core/explain.h"
+#include "gyre/core/stopped.h"
 #include "gyre/runtime/ranks/host_address.h"
 #include "gyre/runtime/ranks/wire.h"
 
@@ -102,7 +103,7 @@ class Deadline {
           constexpr std::chrono::seconds kForItsOwnTimeOut{2};
           over_.wait_for(lock, is_over, deadline + kForItsOwnTimeOut, [&] { return stop.stop_requested(); });
           if (is_over.stop_requested()) return;
-          if (stop.stop_requested()) place.abandon(StoppedMeeting());
+          if (stop.stop_requested()) place.abandon(Stopped(kStoppedMeeting));
           place.abandon(late());
         });
   }
@@ -194,7 +195,7 @@ class GlooRendezvous final : public Rendezvous {
     return reach([&] { return store_->check({key}); });
   }
   void check_stop() override {
-    if (place_.stop.stop_requested()) throw StoppedMeeting();
+    if (place_.stop.stop_requested()) throw Stopped(kStoppedMeeting);
   }
   // Asks again and again, since c10d's own waiting cannot be stopped.
   std::string find(const std::string& key, std::chrono::seconds within) override {
