@@ -191,7 +191,6 @@ TEST_F(Records, RunsWithoutTheMarkOfTheirCheckpointsGoOn) {
   EXPECT_TRUE(fs::exists(marker));
 }
 
-// To read large data takes minutes.
 // Much data takes minutes to read.
 TEST_F(Records, AStopWhileTheDataIsReadChangesNothing) {
   std::stop_source stop;
