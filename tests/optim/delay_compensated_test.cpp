@@ -34,7 +34,6 @@ TEST(DelayCompensated, AddsTheCurvatureTerm) {
   }
 }
 
-// A delay counts versions, and an update that is left out makes one: like the one before.
 // Devices do it in passes, as it is done here of a weight whose rows are not adjacent.
 TEST(DelayCompensated, InPassesIsAsInOne) {
   OptimizerConfig config;
@@ -53,6 +52,7 @@ TEST(DelayCompensated, InPassesIsAsInOne) {
   }
 }
 
+// A delay counts versions, and an update that is left out makes one: like the one before.
 TEST(DelayCompensated, CountsUpdatesThatWereLeftOut) {
   OptimizerConfig config;
   config.own.edit<DelayCompensatedSettings>().lambda = 0.5;
