@@ -106,10 +106,8 @@ WrittenFile write_safetensors(const std::filesystem::path& path, const DeclaredT
   return writer.close();
 }
 
-WrittenFile write_safetensors(const std::filesystem::path& path, const NamedTensors& tensors, FileSystem& files,
-                              const std::stop_token& stop) {
-  return write_safetensors(
-      path, declare(tensors), [&](const std::string& name) { return tensors.at(name); }, files, stop);
+WrittenFile write_safetensors(const std::filesystem::path& path, const NamedTensors& tensors) {
+  return write_safetensors(path, declare(tensors), [&](const std::string& name) { return tensors.at(name); });
 }
 
 DeclaredTensors declare(const NamedTensors& tensors) {

@@ -67,8 +67,7 @@ using MakeTensor = std::function<at::Tensor(const std::string& name)>;
 WrittenFile write_safetensors(const std::filesystem::path& path, const DeclaredTensors& tensors, const MakeTensor& make,
                               FileSystem& files = system_files(), const std::stop_token& stop = {});
 // The same of tensors that are there.
-WrittenFile write_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
-                              FileSystem& files = system_files(), const std::stop_token& stop = {});
+WrittenFile write_safetensors(const std::filesystem::path& path, const NamedTensors& tensors);
 DeclaredTensors declare(const NamedTensors& tensors);
 // Selects the tensors to read, by name. Null: all.
 using WantedTensors = std::function<bool(const std::string& name)>;

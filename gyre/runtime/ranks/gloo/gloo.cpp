@@ -170,8 +170,7 @@ class GlooRendezvous final : public Rendezvous {
     quiet_c10d();
     if (place.serves && place.directory.empty()) listens_at_ = fmt::format("{}:{}", place.address, place.port);
     try {
-      const Deadline deadline(
-          place_, place.deadline, [this] { return no_answer(); }, place.stop);
+      const Deadline deadline = answers_within(place.deadline, place.stop);
       store_ =
           c10::make_intrusive<c10d::PrefixStore>(fmt::format("gyre/{}", place.attempt), without_end(make_store(place)));
     } catch (const std::exception& error) {
@@ -181,17 +180,17 @@ class GlooRendezvous final : public Rendezvous {
   }
 
   void leave(const std::string& key, const std::string& note) override {
-    const Deadline deadline(place_, place_.deadline, [this] { return no_answer(); });
+    const Deadline deadline = answers_within(place_.deadline);
     reach([&] { store_->set(key, std::vector<uint8_t>(note.begin(), note.end())); });
   }
   bool leave_first(const std::string& key, const std::string& note) override {
-    const Deadline deadline(place_, place_.deadline, [this] { return no_answer(); });
+    const Deadline deadline = answers_within(place_.deadline);
     const bool is_first = reach([&] { return store_->add(key + "/left", 1) == 1; });
     if (is_first) leave(key, note);
     return is_first;
   }
   bool has(const std::string& key) override {
-    const Deadline deadline(place_, place_.deadline, [this] { return no_answer(); });
+    const Deadline deadline = answers_within(place_.deadline);
     return reach([&] { return store_->check({key}); });
   }
   void check_stop() override {
@@ -199,7 +198,7 @@ class GlooRendezvous final : public Rendezvous {
   }
   // Asks again and again, since c10d's own waiting cannot be stopped.
   std::string find(const std::string& key, std::chrono::seconds within) override {
-    const Deadline deadline(place_, within, [this] { return no_answer(); });
+    const Deadline deadline = answers_within(within);
     const auto until = std::chrono::steady_clock::now() + within;
     std::mutex mutex;
     std::condition_variable_any nobody_notifies;
@@ -254,6 +253,10 @@ class GlooRendezvous final : public Rendezvous {
     return fmt::format("{}: the other ranks cannot be met there: {}", name_of(place_), first_line(error.what()));
   }
 
+  Deadline answers_within(std::chrono::seconds time, std::stop_token stop = {}) const {
+    return Deadline(
+        place_, time, [this] { return no_answer(); }, std::move(stop));
+  }
   InputError no_answer() const {
     if (!place_.directory.empty()) {
       return InputError(
