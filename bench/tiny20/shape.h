@@ -16,6 +16,7 @@ struct Shape {
   bool llama = false;                                    // instead of a GPT
   bool fp32 = false;                                     // compute in fp32 instead of bf16
   bool bf16_moments = false;                             // [optimizer] moments
+  bool recompute = false;                                // [pipeline] recompute
   int64_t refresh_lag = 0;                               // [optimizer.basis-rotation] refresh_lag
   std::string device = "cpu";                            // of all workers
   int64_t rows() const { return microbatch * context; }  // tokens of a microbatch

@@ -98,6 +98,7 @@ class Training {
     options.compute = shape.fp32 ? at::kFloat : at::kBFloat16;
     options.clip_scope = ClipScope::Stage;
     options.clip = 1;
+    options.recompute = shape.recompute;
     options.learning_rate = [](int64_t) { return 1e-4; };
     const at::Device device = device_named(shape.device);
     if (has_streams(device)) options.devices.assign(static_cast<size_t>(shape.workers), device);
@@ -189,7 +190,8 @@ void print_memory(const Shape& s, const std::vector<Arm>& arms) {
                                         name_of(arm, s),
                                         s.llama ? "--llama" : "--no-llama",
                                         s.fp32 ? "--fp32" : "--bf16",
-                                        s.bf16_moments ? "--bf16-moments" : "--fp32-moments"};
+                                        s.bf16_moments ? "--bf16-moments" : "--fp32-moments",
+                                        s.recompute ? "--recompute" : "--no-recompute"};
     command.insert(command.end(), {"--accumulate", std::to_string(arm.accumulate)});
     Shape::each_number(s, [&](const char* flag, auto number, const char*) {
       command.insert(command.end(), {flag, std::to_string(number)});
@@ -335,6 +337,7 @@ int main(int argc, char** argv) {
   app.add_flag("--llama,!--no-llama", shape.llama, "Instead of a GPT; PyTorch has none beside it");
   app.add_flag("--fp32,!--bf16", shape.fp32, "What the model computes in, and PyTorch beside it");
   app.add_flag("--bf16-moments,!--fp32-moments", shape.bf16_moments, "As [optimizer] moments says");
+  app.add_flag("--recompute,!--no-recompute", shape.recompute, "As [pipeline] recompute says");
   app.add_option("--python", flags.python, "With torch");
   app.add_flag("--pytorch,!--no-pytorch", flags.pytorch);
   app.add_flag("--compiled", flags.compiled, "PyTorch's loop, by torch.compile; on a device it always is");
