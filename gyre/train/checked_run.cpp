@@ -61,7 +61,7 @@ CheckedRun::CheckedRun(const Config& given, DoneBefore before, const DataReading
 
   const MemoryLimit limit = memory_limit();
   check_memory(config, on_host ? limit : device_limit(config, schedule.workers));
-  if (reading.begins) reading.begins(*dataset);
+  if (reading.begins) reading.begins(config, *dataset);
   dataset->heed(reading.stop);
   continue_data({});
   if (config.run.eval_every > 0) val_batches = validation_batches(config, *dataset, config.run.eval_batches);

@@ -20,8 +20,9 @@ void add_faults_of_run(const Config& config, const WasRead& was_read, Faults& fa
 
 // The reading of all tokens, which takes minutes if there are many.
 struct DataReading {
-  // Called before, when nothing was found wrong but what may be in the tokens. Null: nobody wants to know.
-  std::function<void(const Dataset&)> begins = {};
+  // Called before, when nothing was found wrong but what may be in the tokens; the vocabulary is known. May throw what
+  // the caller finds wrong. Null: nobody wants to know.
+  std::function<void(const Config&, const Dataset&)> begins = {};
   std::stop_token stop = {};
 };
 

@@ -59,10 +59,13 @@ void say_idle_cores(const Config& config, int workers_here, Progress& progress) 
   if (!line.empty()) progress.message(line);
 }
 
-// Nobody shall wait for the data to be told of a run in the way, or wonder what takes long. Refers to the arguments.
-DataReading reading_of_data(const TrainOptions& options, const RunDirectory& run, Progress& progress) {
-  const auto begins = [&](const Dataset& data) {
+// Nobody shall wait for the data to be told what is wrong elsewhere, or wonder what takes long. is_new: no checkpoint
+// says where to go on. Refers to the other arguments.
+DataReading reading_of_data(const TrainOptions& options, const RunDirectory& run, bool is_new, Progress& progress) {
+  const auto begins = [&, is_new](const Config& config, const Dataset& data) {
     if (!options.resume) refuse_to_replace_run(run);
+    if (is_new) open_initial_weights(config);
+    check_exports(config);
     constexpr uint64_t kMuch = uint64_t{1} << 30;  // takes seconds
     const auto bytes = static_cast<double>(data.bytes());
     if (data.bytes() >= kMuch) progress.message(fmt::format("reading {} of tokens, to check them", human_bytes(bytes)));
@@ -84,14 +87,13 @@ class Training {
            std::string attempt = {})
       : options_(options),
         run_(run),
-        checked_(std::move(config), done_before(from), reading_of_data(options, run, progress)),
+        checked_(std::move(config), done_before(from), reading_of_data(options, run, !from.checkpoint, progress)),
         from_(std::move(from)),
         progress_(progress),
         attempt_(std::move(attempt)),
         books_(options, stop_.get_token(), run, checked_, from_, progress, attempt_) {
     if (options.resume) check_data(from_, run, config_, *checked_.dataset);
     if (!from_.checkpoint) init_ = open_initial_weights(config_);
-    check_exports(config_);
   }
 
   // Builds everything, and checks that there is room for checkpoints. If it returns, the run can begin.
@@ -413,9 +415,7 @@ bool check_run(const TrainOptions& options, Progress& progress) {
   run.refuse_text();
   Config config = session_config(options, run);
   if (!options.resume || !is_there(run.root())) {
-    const CheckedRun checked(std::move(config), {}, reading_of_data(options, run, progress));
-    open_initial_weights(checked.config);
-    check_exports(checked.config);
+    const CheckedRun checked(std::move(config), {}, reading_of_data(options, run, true, progress));
     DirectoryLock::check_free(run.root());
     check_can_make(run.root());
     progress.message(checked.summary);

@@ -205,7 +205,7 @@ TEST_F(Records, AStopWhileTheDataIsReadChangesNothing) {
   EXPECT_EQ(resume("begun", {"run.updates=16"}).step, 16);
 }
 
-TEST_F(Records, BeforeTheDataIsReadARunInTheWayIsToldAndHowMuchItIs) {
+TEST_F(Records, BeforeTheDataIsReadWhatIsWrongElsewhereIsToldAndHowMuchItIs) {
   run("in-the-way");
   fs::create_directory(path("large"));
   write_file_atomic(path("large") / "train.bin", std::string(1000, 'a'));
@@ -214,6 +214,12 @@ TEST_F(Records, BeforeTheDataIsReadARunInTheWayIsToldAndHowMuchItIs) {
   const Session session{.set = {"data.tokens=" + path("large").string(), "data.vocabulary=50"}};
   EXPECT_THAT(complaint("in-the-way", session), HasSubstr("a run is here already"));
   EXPECT_THAT(check_of("in-the-way", session), HasSubstr("a run is here already"));
+  for (const char* setting : {"run.init_from=/no/such/run", "run.prometheus=/no/such/file"}) {
+    Session wrong = session;
+    wrong.set.emplace_back(setting);
+    EXPECT_THAT(complaint("fresh", wrong), HasSubstr("/no/such"));
+    EXPECT_THAT(check_of("fresh", wrong), HasSubstr("/no/such"));
+  }
   EXPECT_THAT(messages(), Not(HasSubstr("reading")));
   EXPECT_THAT(complaint("fresh", session), HasSubstr("train.bin: token 24929 at 0 is outside the vocabulary"));
   EXPECT_THAT(messages(), HasSubstr("reading 1.0 GiB of tokens, to check them"));
