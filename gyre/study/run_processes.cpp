@@ -40,6 +40,19 @@ std::string named(const std::filesystem::path& directory, const std::string& mes
   throw_run_error(what, end.signal == 0 && end.code == kNoRoom);
 }
 
+// A file that is removed in the end, unless it has got another name.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(std::filesystem::path path) : path_(std::move(path)) {}
+  ~TemporaryFile() { system_files().remove(path_); }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
 // A child process that is sent SIGINT when the study is stopped, and SIGKILL when it is abandoned.
 class Child {
  public:
@@ -81,33 +94,27 @@ class Check {
   Check(const StudyRun& run, const RunProcessesOptions& options)
       : directory_(options.root / run.directory),
         config_(options.root / fmt::format(".check-{}.toml", run.arm)),
-        log_file_(log_of(config_)) {
-    write_file_atomic(config_, to_toml(run.config));
-    const OutputFile log(log_file_, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND);
+        log_(log_of(config_.path())) {
+    write_file_atomic(config_.path(), to_toml(run.config));
+    const OutputFile log(log_.path(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND);
     const std::vector<std::string> words = {options.program.string(), "train", "--check",
-                                            config_.string(),         "--out", directory_.string()};
-    child_ = std::make_unique<Child>(words, log, log, options);
+                                            config_.path().string(),  "--out", directory_.string()};
+    child_.emplace(words, log, log, options);
   }
-  ~Check() {
-    child_.reset();
-    system_files().remove(config_);
-    system_files().remove(log_file_);
-  }
-  Check(const Check&) = delete;
-  Check& operator=(const Check&) = delete;
 
   // Errors: InputError or RunError, as the run itself would be refused, with all that it is refused for.
   void finish(const RunProcessesOptions& options) {
     const ChildEnd end = child_->reap();
     if ((end.signal == 0 && end.code == 0) || options.stop.stop_requested()) return;
-    std::string said = read_file(log_file_, kAnyLength);
+    std::string said = read_file(log_.path(), kAnyLength);
     while (said.ends_with('\n')) said.pop_back();
     fail(end, named(directory_, said));
   }
 
  private:
-  std::filesystem::path directory_, config_, log_file_;
-  std::unique_ptr<Child> child_;
+  std::filesystem::path directory_;
+  TemporaryFile config_, log_;
+  std::optional<Child> child_;  // ends before they are removed
 };
 
 class RunProcesses {
@@ -226,10 +233,10 @@ std::optional<std::string> diagnostics_of(const StudyRun& run, const RunProcesse
   if (auto stored = stored_diagnostics_of(run, options.root)) return stored;
   const auto directory = options.root / run.directory;
   const auto file = diagnostics_file(run, options.root);
-  const std::string out = file.string() + ".tmp";
+  const TemporaryFile out(file.string() + ".tmp");
   ChildEnd end;
   {
-    OutputFile results(out, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND);
+    OutputFile results(out.path(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND);
     const OutputFile log(log_of(directory), O_WRONLY | O_CREAT | O_APPEND);
     end = Child({options.program.string(), "diagnose", directory.string(), "--json"}, results, log, options).reap();
     results.sync();  // a crash of the machine must not leave an empty file under the name
@@ -238,7 +245,7 @@ std::optional<std::string> diagnostics_of(const StudyRun& run, const RunProcesse
     if (options.stop.stop_requested()) return std::nullopt;
     throw RunError(fmt::format("{}; the run cannot be diagnosed", named(directory, last_line(log_of(directory)))));
   }
-  rename_path(out, file);
+  rename_path(out.path(), file);
   return read_file(file);
 }
 
