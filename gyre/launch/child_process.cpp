@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <string_view>
 
 #include "gyre/core/error.h"
@@ -65,6 +66,13 @@ std::vector<std::string> environment_with(const std::vector<std::pair<std::strin
 }
 
 }  // namespace
+
+std::string describe(const ChildEnd& end) {
+  if (end.signal == 0) return fmt::format("failed with exit code {}", end.code);
+  const char* const name = ::sigabbrev_np(end.signal);
+  return name == nullptr ? fmt::format("was killed by signal {}", end.signal)
+                         : fmt::format("was killed by SIG{}", name);
+}
 
 ChildProcess::ChildProcess(ChildOptions options) {
   const auto fail = [&options](int error) {

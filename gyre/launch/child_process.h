@@ -25,6 +25,8 @@ struct ChildEnd {
   int code = 0;
   int signal = 0;  // 0: none
 };
+// As in "was killed by SIGKILL" and "failed with exit code 1".
+std::string describe(const ChildEnd& end);
 
 // A child process, which poll() can wait for. It is killed when the thread that started it ends, however that ends. Its
 // standard input is empty. It has its own process group: a terminal's Ctrl-C reaches this process alone, which passes

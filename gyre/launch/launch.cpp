@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -74,11 +73,6 @@ void check_room(const fs::path& store, int ranks) {
   system_files().remove(trial);
 }
 
-std::string name_of_signal(int signal) {
-  const char* const name = ::sigabbrev_np(signal);
-  return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
-}
-
 // How far a launch has come with its run, over all attempts.
 struct Reached {
   bool claimed = false, begun = false;  // kNotClaimedMark, kNotBegunMark
@@ -138,10 +132,7 @@ class Attempt {
   // What went wrong; empty if rank 0 has reported it, to the same output as this process.
   std::string complaint() {
     if (!cause_ || rank_zero_has_reported()) return "";
-    const ChildEnd end = *cause_->end;
-    const std::string name = fmt::format("rank {}", cause_->rank);
-    std::string text = end.signal != 0 ? fmt::format("{} was killed by {}", name, name_of_signal(end.signal))
-                                       : fmt::format("{} failed with exit code {}", name, end.code);
+    std::string text = fmt::format("rank {} {}", cause_->rank, describe(*cause_->end));
     if (cause_->rank != 0) {
       const std::string words = last_words(*cause_);
       if (!words.empty()) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <string_view>
@@ -32,6 +33,20 @@ std::string without_name(const std::string& message) {
 std::string named(const std::filesystem::path& directory, const std::string& message) {
   const std::string said = without_name(message);
   return said.starts_with(directory.string()) ? said : fmt::format("{}: {}", directory.string(), said);
+}
+
+// What made the run in `directory`, or another gyre command for it, end so: the last that the child said, unless it was
+// killed or said nothing. What it said then is about something else, such as its progress. `jobs` of them ran side by
+// side.
+std::string reason(const ChildEnd& end, const std::filesystem::path& directory, const std::string& command,
+                   const std::string& said, int jobs) {
+  if (end.signal == 0 && !said.empty()) return named(directory, said);
+  std::string text = fmt::format("{}: gyre {} {}", directory.string(), command, describe(end));
+  if (end.signal == SIGKILL) text += ", as by the kernel when memory runs out";
+  if (end.signal == SIGKILL && jobs > 1) text += ": fewer --jobs need less";
+  text += "; the same command continues the study";
+  if (!said.empty()) text += fmt::format(" (the last line before: {})", without_name(said));
+  return text;
 }
 
 // Throws what made a child end so.
@@ -108,7 +123,7 @@ class Check {
     if ((end.signal == 0 && end.code == 0) || options.stop.stop_requested()) return;
     std::string said = read_file(log_.path(), kAnyLength);
     while (said.ends_with('\n')) said.pop_back();
-    fail(end, named(directory_, said));
+    fail(end, reason(end, directory_, "train --check", said, options.jobs));
   }
 
  private:
@@ -171,7 +186,7 @@ class RunProcesses {
     const RunStatus status = status_of(directory, run.config);
     if (status == RunStatus::Finished || status == RunStatus::Diverged) return ended_(run, status);
     if (stopped()) return;
-    fail(end, named(directory, last_line(log_of(directory))));
+    fail(end, reason(end, directory, "train", last_line(log_of(directory)), options_.jobs));
   }
 
   const RunProcessesOptions& options_;
@@ -235,15 +250,18 @@ std::optional<std::string> diagnostics_of(const StudyRun& run, const RunProcesse
   const auto file = diagnostics_file(run, options.root);
   const TemporaryFile out(file.string() + ".tmp");
   ChildEnd end;
+  uint64_t log_begin = 0;  // training's part of the log ends there
   {
     OutputFile results(out.path(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND);
     const OutputFile log(log_of(directory), O_WRONLY | O_CREAT | O_APPEND);
+    log_begin = std::filesystem::file_size(log.path());
     end = Child({options.program.string(), "diagnose", directory.string(), "--json"}, results, log, options).reap();
     results.sync();  // a crash of the machine must not leave an empty file under the name
   }
   if (end.signal != 0 || end.code != 0) {
     if (options.stop.stop_requested()) return std::nullopt;
-    throw RunError(fmt::format("{}; the run cannot be diagnosed", named(directory, last_line(log_of(directory)))));
+    const std::string said = last_line(log_of(directory), log_begin);
+    throw RunError(fmt::format("{}; the run cannot be diagnosed", reason(end, directory, "diagnose", said, 1)));
   }
   rename_path(out.path(), file);
   return read_file(file);

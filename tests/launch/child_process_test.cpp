@@ -62,6 +62,12 @@ TEST(ChildProcess, ReadsNothing) {
   ::dup2(before, STDIN_FILENO);
 }
 
+TEST(ChildProcess, ItsEndIsDescribed) {
+  EXPECT_EQ(describe(ChildProcess({{"/bin/sh", "-c", "exit 3"}, {}}).reap()), "failed with exit code 3");
+  EXPECT_EQ(describe(ChildProcess({{"/bin/sh", "-c", "kill -KILL $$"}, {}}).reap()), "was killed by SIGKILL");
+  EXPECT_EQ(describe({0, 35}), "was killed by signal 35");
+}
+
 // As where a script has started this process in the background.
 TEST(ChildProcess, DoesNotIgnoreWhatIsPassedOn) {
   for (const int number : {SIGINT, SIGTERM, SIGUSR1}) {
