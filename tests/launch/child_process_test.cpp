@@ -62,6 +62,23 @@ TEST(ChildProcess, ReadsNothing) {
   ::dup2(before, STDIN_FILENO);
 }
 
+// It is this process that passes it on.
+TEST(ChildProcess, ACtrlCOfTheTerminalDoesNotReachIt) {
+  const pid_t foreground = ::fork();
+  if (foreground == 0) {
+    ::setpgid(0, 0);
+    ::signal(SIGINT, SIG_IGN);
+    ChildProcess child({{"/bin/sleep", "1000000"}, {}});
+    ::kill(0, SIGINT);  // as a terminal does: to the whole process group
+    child.signal(SIGTERM);
+    ::_exit(child.reap().signal);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(foreground, &status, 0), foreground);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), SIGTERM);
+}
+
 TEST(ChildProcess, ItsEndIsDescribed) {
   EXPECT_EQ(describe(ChildProcess({{"/bin/sh", "-c", "exit 3"}, {}}).reap()), "failed with exit code 3");
   EXPECT_EQ(describe(ChildProcess({{"/bin/sh", "-c", "kill -KILL $$"}, {}}).reap()), "was killed by SIGKILL");
