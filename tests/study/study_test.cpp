@@ -308,6 +308,7 @@ TEST_F(StudyFiles, ARunIsDoneBegunOrSomebodyElses) {
   EXPECT_EQ(status_of(directory, config), RunStatus::Absent);
   Config resolved = config;
   resolved.model.vocabulary = 256;  // from the data
+  resolved.run.checkpoint_minutes = config.run.checkpoint_minutes + 5;  // the study's file has changed since
   write("run/config.toml", to_toml(resolved));
   EXPECT_EQ(status_of(directory, config), RunStatus::Begun);
   write("run/metrics.jsonl", "{\"event\":\"end\",\"step\":3,\"status\":\"interrupted\"}\n");
