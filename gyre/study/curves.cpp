@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
-#include <utility>
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
@@ -48,13 +46,22 @@ std::string end_status(const std::filesystem::path& metrics) {
 }
 
 std::vector<double> smoothed(const std::vector<double>& values, int64_t width) {
+  // Of blocks of `width` values, a window has the beginning of one and what follows in the one before. Both are summed
+  // from values of the window alone: a sum that runs on has lost for good what one huge loss rounds away.
+  const size_t block = std::min(static_cast<size_t>(width), values.size());
+  std::vector<double> before(block + 1);  // [i]: the sum of values[i] and all after it in the block before
   std::vector<double> result;
   result.reserve(values.size());
-  for (size_t i = 0; i < values.size(); ++i) {
-    const size_t length = std::min(i + 1, static_cast<size_t>(width));
-    // Summed afresh: a sum that runs on has lost for good what one huge loss rounds away.
-    const double* const first = values.data() + i + 1 - length;
-    result.push_back(std::accumulate(first, first + length, 0.0) / static_cast<double>(length));
+  for (size_t begin = 0; begin < values.size(); begin += block) {
+    const size_t end = std::min(begin + block, values.size());
+    double sum = 0;
+    for (size_t i = begin; i < end; ++i) {
+      sum += values[i];
+      const size_t length = std::min(i + 1, block);
+      result.push_back((before[i + 1 - begin] + sum) / static_cast<double>(length));
+    }
+    if (end == values.size()) break;
+    for (size_t i = block; i-- > 0;) before[i] = before[i + 1] + values[begin + i];
   }
   return result;
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <numeric>
 #include <set>
 
 #include "gyre/core/error.h"
@@ -228,6 +229,16 @@ TEST(Curve, SmoothsAndFindsTheFirstUpdateAtTheTarget) {
   EXPECT_EQ(first_at_most(smoothed(loss, 2), 1, 2), std::nullopt);
 }
 
+// This ends soon only if each value is summed a few times at most, and not once for every window that it is in.
+TEST(Curve, SmoothingTakesAsLongForAWideWindow) {
+  std::vector<double> loss(2'000'000);
+  std::iota(loss.begin(), loss.end(), 0.0);
+  const auto means = smoothed(loss, 1'000'000);
+  EXPECT_EQ(means[999'999], 499'999.5);
+  EXPECT_EQ(means[1'499'999], 999'999.5);
+  EXPECT_EQ(means.back(), 1'499'999.5);
+}
+
 TEST(Curve, ALargeLossIsInTheMeansOfItsWindowsOnly) {
   RandomStream stream(1, StreamPurpose::Test, 0);
   for (int round = 0; round < 50; ++round) {
@@ -307,7 +318,7 @@ TEST_F(StudyFiles, ARunIsDoneBegunOrSomebodyElses) {
   const auto directory = root_ / "run";
   EXPECT_EQ(status_of(directory, config), RunStatus::Absent);
   Config resolved = config;
-  resolved.model.vocabulary = 256;  // from the data
+  resolved.model.vocabulary = 256;                                      // from the data
   resolved.run.checkpoint_minutes = config.run.checkpoint_minutes + 5;  // the study's file has changed since
   write("run/config.toml", to_toml(resolved));
   EXPECT_EQ(status_of(directory, config), RunStatus::Begun);
