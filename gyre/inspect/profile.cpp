@@ -189,13 +189,13 @@ std::vector<LayerProfile> profile_layers(const Config& config) {
   at::Tensor input = on_device(batch.inputs, device);
   for (size_t i = 0; i < layers.size(); ++i) {
     const bool is_last = i + 1 == layers.size();
-    const auto found = known.find(key_of(*layers[i], input));
+    const LayerKey key = key_of(*layers[i], input);
+    const auto found = known.find(key);
     if (found != known.end() && !is_last) {
       profiles.push_back(found->second);
       profiles.back().name = layers[i]->name();
       continue;  // its output has the shape of its input
     }
-    const LayerKey key = key_of(*layers[i], input);
     at::Tensor output;
     const at::Tensor targets = is_last ? batch.targets : at::Tensor();
     profiles.push_back(LayerProfiler(config, device, layers[i], static_cast<int>(i), targets).run(input, output));
