@@ -5,7 +5,6 @@
 
 #include <cstring>
 #include <memory>
-#include <string_view>
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"

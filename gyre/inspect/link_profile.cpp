@@ -5,8 +5,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <map>
+#include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 

@@ -2,11 +2,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/random.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
 #include <iterator>
 #include <memory>
 #include <optional>
