@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "gyre/core/error.h"
 #include "gyre/schedule/builders.h"
 
 namespace gyre {
@@ -34,6 +35,7 @@ struct LossCollector final : SegmentObserver {
 
 double evaluate(Pipeline& pipeline, Executor& executor, const BatchSource& batches, int64_t microbatches,
                 int64_t updates, ModelWeights weights, SegmentObserver* watcher, std::stop_token stop) {
+  if (microbatches < 1) throw InputError("an evaluation needs at least one microbatch");
   const Schedule forward_only = build_forward_only(pipeline.schedule());
   Segment segment;
   segment.schedule = &forward_only;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "gyre/core/error.h"
+#include "gyre/runtime/pipeline_checks.h"
 #include "gyre/tensors/thread_count.h"
 
 namespace gyre {
@@ -20,8 +21,11 @@ void check_clipping(ClipScope scope, const Schedule& schedule) {
 
 Pipeline::Pipeline(Schedule schedule, const Layers& layers, const std::vector<LayerRange>& ranges,
                    RuntimeOptions options, std::optional<OptimizerConfig> optimizer, WorkerRange here) {
+  check_ranges(schedule, layers, ranges);
+  check_options(options, schedule, optimizer.has_value());
   check_clipping(options.clip_scope, schedule);
   plan_ = std::make_unique<PipelinePlan>(std::move(schedule), layers, ranges, std::move(options), std::move(optimizer));
+  check_names(plan_->stages);
   use_threads(plan_->options.threads_per_worker);
   for (int worker = 0; worker < plan_->schedule.workers; ++worker) {
     if (here.contains(worker)) workers_.emplace(worker, std::make_unique<WorkerState>(worker, *plan_));
@@ -105,18 +109,24 @@ void restore_weights(StageOwner& owner, const NamedTensors& weights, int64_t upd
 
 }  // namespace
 
+void Pipeline::restore_optimizer(StageOwner& owner, at::Device device, const NamedTensors& state,
+                                 int64_t updates) const {
+  if (!state.empty() || updates > 0) return owner.optimizer->load_state(state);
+  if (!plan_->optimizer) return;  // it was put there by hand
+  owner.optimizer.reset();        // its memory is free for the new one
+  owner.optimizer = make_optimizer(*plan_->optimizer, owner.weights.specs(), device);
+}
+
 void Pipeline::restore(const NamedTensors& weights, const NamedTensors& optimizer_state, int64_t updates) {
   for (const auto& [number, worker] : workers_) {
     for (auto& [place, replica] : worker->replicas) replica.weights.reset();
   }
-  for (int stage = 0; stage < schedule().stages; ++stage) {
-    for (StageOwner* restored : owners_here(stage)) {
-      restore_weights(*restored, weights, updates);
-      if (restored->optimizer && (!optimizer_state.empty() || updates > 0)) {
-        restored->optimizer->load_state(optimizer_state);
-      }
-      if (!restored->average) continue;
-      restored->average->restart([&](size_t i) { return restored->weights.master(i); }, optimizer_state);
+  for (const auto& [number, worker] : workers_) {
+    for (auto& [stage, owner] : worker->owners) {
+      restore_weights(owner, weights, updates);
+      if (owner.optimizer) restore_optimizer(owner, worker->device, optimizer_state, updates);
+      if (!owner.average) continue;
+      owner.average->restart([&owner = owner](size_t i) { return owner.weights.master(i); }, optimizer_state);
     }
   }
 }

@@ -28,8 +28,8 @@ class Pipeline {
  public:
   // From then on, operations of the calling thread use options.threads_per_worker threads. Initial weights are drawn
   // from options.seed. `ranges` has one entry per stage of `schedule`. Workers outside `here` belong to other
-  // processes. Without `optimizer` it can only be evaluated. Throws InputError for combinations that are not supported
-  // (global clipping without a flush).
+  // processes. Without `optimizer` it can only be evaluated. Throws InputError for ranges that do not cover the layers,
+  // two parameters of one name, options that cannot be, and global clipping without a flush.
   Pipeline(Schedule schedule, const Layers& layers, const std::vector<LayerRange>& ranges, RuntimeOptions options,
            std::optional<OptimizerConfig> optimizer, WorkerRange here = {});
 
@@ -55,11 +55,13 @@ class Pipeline {
   // The parameters that weights() and optimizer_state() cover.
   std::vector<ParameterSpec> parameters_here() const;
   // Sets what is owned in this process to the state after `updates` updates. Throws InputError, with its name, for a
-  // weight that is missing or has another shape. Averages missing from the state start from the weights.
+  // weight that is missing or has another shape; the pipeline must not be used then. Averages missing from the state
+  // start from the weights. No state of the optimizer after 0 updates is that of a new one.
   void restore(const NamedTensors& weights, const NamedTensors& optimizer_state, int64_t updates);
 
  private:
   std::vector<StageOwner*> owners_here(int stage) const;
+  void restore_optimizer(StageOwner& owner, at::Device device, const NamedTensors& state, int64_t updates) const;
 
   std::unique_ptr<const PipelinePlan> plan_;
   std::map<int, std::unique_ptr<WorkerState>> workers_;

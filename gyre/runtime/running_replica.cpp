@@ -1,9 +1,14 @@
 #include "gyre/runtime/running_replica.h"
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
+
+#include "gyre/core/error.h"
 
 namespace gyre {
 namespace {
@@ -22,6 +27,17 @@ class ReadWeights {
   std::vector<at::Tensor> all_;
   WeightView view_;
 };
+
+// output: of the model's last layer.
+void check_loss(const at::Tensor& output) {
+  if (output.defined() && output.dim() == 0) return;
+  const std::string what =
+      output.defined() ? fmt::format("a tensor of shape ({})", fmt::join(output.sizes(), ", ")) : "nothing";
+  throw InputError(
+      fmt::format("the model's last layer gives {} where its loss must be: the mean, without dimensions; "
+                  "batches must have targets",
+                  what));
+}
 
 }  // namespace
 
@@ -49,6 +65,7 @@ bool RunningReplica::forward(const Action& action) {
   in_flight.tied = tied_;
   const ReadWeights weights(replica_.layers, replica_.weights->for_forward(), tied_ ? &tied_->weight : nullptr);
   at::Tensor output = replica_.layers.forward(weights.view(), input->tensor, input->context, in_flight.saved);
+  if (is_last()) check_loss(output);
   if (!is_last()) {
     send_output(action, std::move(output), input->first_version);
   } else if (schedule().forward_only) {

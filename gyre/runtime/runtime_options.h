@@ -30,7 +30,7 @@ struct RuntimeOptions {
   double clip = 0;                               // largest gradient norm within the scope
   double ema_decay = 0;                          // of the averages of weights (optim/weight_average.h); 0: no averages
   int64_t max_skipped = 0;                       // updates in a row that may be skipped for gradients not finite
-  std::function<double(int64_t)> learning_rate;  // by update, counted from 1
+  std::function<double(int64_t)> learning_rate;  // by update, counted from 1; needed if there is an optimizer
   uint64_t seed = 1;
   int64_t reduction_part = kReductionPart;  // elements per message of a gradient from replica to replica
   int threads_per_worker = 1;               // intra-op threads; the bits depend on it

@@ -24,7 +24,7 @@ struct Segment {
   const BatchSource* batches = nullptr;
   int64_t first_microbatch = 0;  // number in the run; the schedule's own numbers start at 0 in every segment
   int64_t first_update = 0;      // updates made before this segment
-  int64_t microbatches = 0;      // to take in, unless stopped
+  int64_t microbatches = 0;      // to take in, unless stopped; if it trains, a multiple of the window
   // Of the first so many, and of the windows that begin with them, the times of every action are recorded.
   int64_t traced_microbatches = 0;
   ModelWeights weights = ModelWeights::Trained;  // which of them a forward-only segment reads

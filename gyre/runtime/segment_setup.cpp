@@ -1,23 +1,14 @@
 #include "gyre/runtime/segment_setup.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
-#include "gyre/core/error.h"
+#include "gyre/runtime/pipeline_checks.h"
 
 namespace gyre {
 namespace {
 
 const Segment& checked(const Pipeline& pipeline, const Segment& segment) {
-  const Schedule& schedule = *segment.schedule;
-  const auto& placement = pipeline.schedule().placement;
-  const auto& own = schedule.placement;
-  // A forward-only schedule has only the first of the pipelines.
-  const bool fits = schedule.forward_only
-                        ? own.size() <= placement.size() && std::equal(own.begin(), own.end(), placement.begin())
-                        : own == placement;
-  if (!fits) throw InputError(fmt::format("schedule {}: its placement is not the pipeline's", schedule.name));
+  check_segment(pipeline, segment);
   return segment;
 }
 

@@ -13,7 +13,7 @@
 namespace gyre {
 
 struct SegmentSetup {
-  // Throws InputError if the schedule does not fit the pipeline. All arguments must outlive it. Without an observer,
+  // Throws InputError if the segment does not fit the pipeline. All arguments must outlive it. Without an observer,
   // the conductor is in another process.
   SegmentSetup(Pipeline& pipeline, const Segment& segment, SegmentObserver* observer, const WrapTransport& wrap);
 

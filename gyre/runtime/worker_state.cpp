@@ -1,7 +1,6 @@
 #include "gyre/runtime/worker_state.h"
 
 #include <algorithm>
-#include <cassert>
 #include <string>
 #include <utility>
 
@@ -48,7 +47,6 @@ PipelinePlan::PipelinePlan(Schedule s, const Layers& layers, const std::vector<L
       forecasts(forecasts_by_stage(schedule, options)),
       mean_delays(mean_delays_by_stage(schedule)),
       in_flight(most_in_flight(schedule)) {
-  assert(options.devices.empty() || options.devices.size() == static_cast<size_t>(schedule.workers));
   for (at::Device& device : options.devices) device = find_device(device);
   for (const LayerRange& range : ranges) {
     stages.emplace_back(Layers(layers.begin() + range.begin, layers.begin() + range.end), range.begin);
