@@ -6,6 +6,7 @@
 
 #include "gyre/build/devices.h"
 #include "gyre/config/schedule_options.h"
+#include "gyre/config/without_effect.h"
 #include "gyre/core/cores.h"
 #include "gyre/core/text.h"
 #include "gyre/kernels/linear.h"
@@ -176,7 +177,12 @@ std::string bubble_line(const Config& config, const Schedule& schedule, const La
                               100 * *bubble, can_shrink ? "; a larger accumulate makes it smaller" : ""));
 }
 
-constexpr const char* kMayNotFit = "this may not fit: lower microbatch or context, or set recompute = true";
+// A stage keeps the input of each microbatch, and all of the one whose backward runs: with one stage there are no more.
+std::string may_not_fit(const Config& config) {
+  const bool recompute_helps = !config.pipeline.recompute && config.pipeline.stages > 1;
+  return fmt::format("this may not fit: lower microbatch or context{}",
+                     recompute_helps ? ", or set recompute = true" : "");
+}
 
 // What the worker that needs most memory holds on its device.
 std::string device_line(const Config& config, const PredictedMemory& memory) {
@@ -191,7 +197,7 @@ std::string device_line(const Config& config, const PredictedMemory& memory) {
                             config.pipeline.device, most - memory.workers.begin(), bytes(most->total()), there,
                             bytes(most->weights), bytes(most->gradients + most->received), bytes(most->optimizer),
                             bytes(most->activations + most->passing)));
-  if (device && most->total() > device->total) lines += line("", kMayNotFit);
+  if (device && most->total() > device->total) lines += line("", may_not_fit(config));
   return lines;
 }
 
@@ -212,7 +218,7 @@ std::string memory_line(const Config& config, const PredictedMemory& memory, boo
                                   human_bytes(memory.copy)));
   }
   if (!limit.what.empty()) lines += line("", limit.with(human_bytes(limit.bytes)));
-  if (total > limit.bytes) lines += line("", kMayNotFit);
+  if (total > limit.bytes) lines += line("", may_not_fit(config));
   return lines;
 }
 
@@ -228,6 +234,7 @@ std::string summarise(const Config& config, DoneBefore before, const Dataset& da
   text +=
       line("optimizer", fmt::format("{}, lr {}, {}", config.optimizer.kind, config.optimizer.lr, config.run.precision));
   text += rate_lines(config);
+  for (const std::string& setting : settings_without_effect(config)) text += line("", setting);
   if (config.run.precision == "bf16" && computes_on_host(config) && !has_fast_bf16_products())
     text += line("", fmt::format("bf16 products: {}; training takes about as long as in fp32", bf16_products()));
   text += schedule_line(config, schedule);
