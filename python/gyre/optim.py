@@ -87,6 +87,7 @@ class BasisRotation(torch.optim.Optimizer):
         if self._skips_this_step():
             return loss
         self._warn_if_flat()
+        self._take_apart_what_changed()
         self._set_apart({p for params in stepped for p in params})
         for group, params in zip(self.param_groups, stepped):
             adam = _core.adam_settings(group)
@@ -114,7 +115,8 @@ class BasisRotation(torch.optim.Optimizer):
         return [alike for of_key in lists.values() for alike in of_key]
 
     def _steps(self, p):
-        return self.state[p]["step"] if p in self.state else 0
+        state = self.state.get(p)
+        return state["step"] if state else 0
 
     def _step_together(self, params, group, adam):
         together = self._made_together(params, group)
@@ -135,27 +137,53 @@ class BasisRotation(torch.optim.Optimizer):
         if together is not None and len(together.params) == len(params) and all(map(operator.is_, together.params, params)):
             return together
         for p in params:
-            self._take_apart(p)
+            if p in self._together:
+                self._take_apart(self._together[p])
         numbers = {p: number for number, p in enumerate(p for group in self.param_groups for p in group["params"])}
         together = _Together(params, [str(numbers[p]) for p in params], group)
         together.load([self.state.get(p) for p in params])
         self._together.update({p: together for p in params})
-        self._show(together)
+        together.shown = together.core.state()
+        for p, state in zip(params, together.shown):
+            self.state[p] = {"step": self._steps(p), **state}
         return together
 
-    def _show(self, together):
-        """Puts live tensors into self.state, which a refresh in progress adds to."""
-        for p, state in zip(together.params, together.core.state()):
-            self.state[p] = {"step": self._steps(p), **state}
+    def _is_as_shown(self, together):
+        """Whether self.state still has the tensors that were put there. A user may have reset or replaced them."""
+        for p, shown in zip(together.params, together.shown):
+            state = self.state.get(p)
+            if not state or not all(map(operator.is_, map(state.get, shown), shown.values())):
+                return False
+        return True
 
-    def _take_apart(self, p):
-        """Forgets the _Together that p is in, if any; self.state has what there is of it."""
-        together = self._together.get(p)
-        if together is None:
-            return
+    def _show(self, together):
+        """Puts live tensors into self.state, which a refresh in progress adds to. What a user has changed there stays."""
+        live = together.core.state()
+        for p, old, new in zip(together.params, together.shown, live):
+            state = self.state.get(p)
+            if state:
+                users = {name: x for name, x in state.items() if old.get(name) is not x}
+                self.state[p] = {**users, **{name: x for name, x in new.items() if state.get(name) is old.get(name)}}
+        together.shown = live
+
+    def _take_apart(self, together):
+        """Forgets the _Together, which is made again from self.state where its parameters are stepped again."""
         self._show(together)
-        for other in together.params:
-            del self._together[other]
+        for p in together.params:
+            del self._together[p]
+            if not self.state.get(p):
+                self._alone.discard(p)  # it begins anew, if it is still in a group
+
+    def _take_apart_what_changed(self):
+        for together in set(self._together.values()):
+            if not self._is_as_shown(together):
+                self._take_apart(together)
+
+    def _show_all(self):
+        """Brings self.state up to date."""
+        self._take_apart_what_changed()
+        for together in set(self._together.values()):
+            self._show(together)
 
     def _warn_if_flat(self):
         """Called at the first step, since frameworks put flattened parameters into the groups after construction."""
@@ -185,8 +213,7 @@ class BasisRotation(torch.optim.Optimizer):
         return True
 
     def state_dict(self):
-        for together in set(self._together.values()):
-            self._show(together)
+        self._show_all()
         return super().state_dict()
 
     def load_state_dict(self, state_dict):
@@ -228,8 +255,7 @@ class BasisRotation(torch.optim.Optimizer):
 
     def __getstate__(self):
         """For pickle and copy.deepcopy. The C++ side is made again from the state."""
-        for together in set(self._together.values()):
-            self._show(together)
+        self._show_all()
         own = ("_alone", "max_skipped", "skipped", "_skipped_in_a_row", "_looked_at_shapes")
         return {**super().__getstate__(), **{name: self.__dict__[name] for name in own}}
 
@@ -239,6 +265,7 @@ class _Together:
 
     def __init__(self, params, names, group):
         self.params = params
+        self.shown = []  # of each, what optimizer.state was given last
         rotate = [group["rotate"] and p.dim() == 2 for p in params]
         blocks = [_row_blocks(p, group) if rotated else [] for p, rotated in zip(params, rotate)]
         self.core = _core.Parameters(names, [list(p.shape) for p in params], rotate, blocks, str(params[0].device),
@@ -247,7 +274,7 @@ class _Together:
     def load(self, states):
         """Each as in optimizer.state; None: there is none yet."""
         if any(states):
-            self.core.load([new if state is None else {name: x for name, x in state.items() if name != "step"}
+            self.core.load([new if not state else {name: x for name, x in state.items() if name != "step"}
                             for state, new in zip(states, self.core.state())])
 
 
