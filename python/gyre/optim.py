@@ -3,7 +3,9 @@
 import difflib
 import math
 import operator
+import os
 import warnings
+import weakref
 from numbers import Integral, Real
 
 import torch
@@ -25,6 +27,24 @@ _CONVERTED_TOGETHER = 1 << 26
 # What to give in place of names that are not near it.
 _INSTEAD = {"frequency": "interval", "num_stages": "mean_delay, which is (P - 1) / 2 for PipeDream's P stages",
             "max_skipped": "BasisRotation's argument"}
+
+_side_threads = weakref.WeakSet()
+
+
+def _side_thread():
+    """A thread for refreshes, which starts at the first one."""
+    thread = _core.SideThread()
+    _side_threads.add(thread)
+    return thread
+
+
+def _finish_side_threads():
+    """A forked process has none of its parent's threads, and would wait for them without end. Those that are needed start again."""
+    for thread in list(_side_threads):
+        thread.finish()
+
+
+os.register_at_fork(before=_finish_side_threads)
 
 
 class BasisRotation(torch.optim.Optimizer):
@@ -55,7 +75,7 @@ class BasisRotation(torch.optim.Optimizer):
             raise ValueError(f"BasisRotation: max_skipped={max_skipped!r}; give a whole number from 0, or None")
         self._together = {}  # by parameter
         self._alone = set()  # parameters once left out of a step of those with which they were together
-        self._beside = _core.SideThread()
+        self._beside = _side_thread()
         self.max_skipped = max_skipped
         self.skipped = 0
         self._skipped_in_a_row = 0
@@ -251,7 +271,7 @@ class BasisRotation(torch.optim.Optimizer):
         super().__setstate__(state)
         self.__dict__.setdefault("_together", {})
         self.__dict__.setdefault("_alone", set())
-        self.__dict__.setdefault("_beside", _core.SideThread())
+        self.__dict__.setdefault("_beside", _side_thread())
 
     def __getstate__(self):
         """For pickle and copy.deepcopy. The C++ side is made again from the state."""

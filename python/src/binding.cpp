@@ -196,7 +196,8 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   pybind11::class_<gyre::AdamSettings>(module, "AdamSettings");
   pybind11::class_<gyre::BasisRotationSettings>(module, "RotationSettings");
   pybind11::class_<gyre::SideThread, std::unique_ptr<gyre::SideThread, EndWithoutGil>>(module, "SideThread")
-      .def(pybind11::init<>());
+      .def(pybind11::init<>())
+      .def("finish", &gyre::SideThread::finish, WithoutGil());
   pybind11::class_<Parameters>(module, "Parameters")
       .def(pybind11::init<const std::vector<std::string>&, const std::vector<std::vector<int64_t>>&,
                           const std::vector<bool>&, const std::vector<std::vector<int64_t>>&, const std::string&,

@@ -369,6 +369,36 @@ class AsATorchOptimizer(unittest.TestCase):
                 optimizer.state_dict()"""
         subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
 
+    # A forked process has no thread for refreshes until it starts one, so none may be under way in it.
+    def test_a_forked_process_goes_on_to_the_bit(self):
+        script = """if True:
+            import os, signal, torch
+            from gyre.optim import BasisRotation
+
+            def trained(while_a_refresh_is_under_way):
+                p = torch.nn.Parameter(torch.ones(96, 64))
+                optimizer = BasisRotation([p], lr=1e-2, interval=6, refresh_lag=4)
+                for t in range(20):
+                    if t == 7:
+                        while_a_refresh_is_under_way()
+                    p.grad = torch.randn(96, 64, generator=torch.Generator().manual_seed(t))
+                    optimizer.step()
+                return p
+
+            def fork():
+                global child
+                child = os.fork() or signal.alarm(60)  # in place of waiting without end
+
+            plain = trained(lambda: None)
+            same = torch.equal(trained(fork), plain)
+            if child == 0:
+                os._exit(0 if same else 1)
+            print(os.waitpid(child, 0)[1], same)"""
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}  # OpenMP's threads do not outlive a fork either
+        done = subprocess.run([sys.executable, "-c", script], env=environment, check=True, timeout=120, capture_output=True,
+                              text=True)
+        self.assertEqual(done.stdout.split(), ["0", "True"])
+
     def test_a_state_that_does_not_fit_changes_nothing(self):
         def trained(seed):
             torch.manual_seed(seed)

@@ -26,6 +26,22 @@ class SideThread {
   // What `work` returns or throws. The first call starts the thread: std::system_error if there can be none.
   template <typename Work>
   std::future<std::invoke_result_t<Work&>> run(Work work) {
+    const std::lock_guard giving(giving_);
+    return given(std::move(work));
+  }
+
+  // Waits until all that was given is done, and ends the thread; the next run() starts it again. To be called before a
+  // process is forked: the new one has no copy of this thread, and would wait for it without end.
+  void finish() {
+    const std::lock_guard giving(giving_);
+    if (!thread_.joinable()) return;
+    given([] {}).get();
+    thread_ = {};
+  }
+
+ private:
+  template <typename Work>
+  std::future<std::invoke_result_t<Work&>> given(Work work) {
     auto task = std::make_shared<std::packaged_task<std::invoke_result_t<Work&>()>>(std::move(work));
     auto result = task->get_future();
     {
@@ -37,7 +53,6 @@ class SideThread {
     return result;
   }
 
- private:
   void serve(const std::stop_token& stop) {
     use_threads_here_alone(1);  // beside the workers, and the same bits wherever it runs
     for (;;) {
@@ -53,6 +68,7 @@ class SideThread {
     }
   }
 
+  std::mutex giving_;  // run() and finish() are called by one thread at a time
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::deque<std::function<void()>> waiting_;
