@@ -7,6 +7,7 @@
 
 #include "gyre/core/message.h"
 #include "gyre/core/text.h"
+#include "gyre/report/columns.h"
 
 namespace gyre {
 namespace {
@@ -33,8 +34,10 @@ void StatusLine::draw(double share, const std::string& text) {
     say_lines(out_, text);
     return;
   }
-  const std::string shown = printable(text);
-  const int room = std::clamp(terminal_width(out_) - static_cast<int>(shown.size()) - 4, 0, 40);
+  // A line as wide as the terminal may wrap, and the next drawing would leave its beginning on the screen.
+  const int width = terminal_width(out_) - 1;
+  const std::string shown = cut(printable(text), width);
+  const int room = std::clamp(width - columns(shown) - 3, 0, 40);
   std::string bar;
   if (room >= 8 && share >= 0) {
     const auto filled = static_cast<size_t>(static_cast<double>(room) * std::min(1.0, share));

@@ -2,8 +2,8 @@
 #include "gyre/report/live.h"
 
 #include "fuzz/targets.h"
+#include "gyre/report/columns.h"
 #include "gyre/report/top/screen.h"
-#include "gyre/report/top/screen_text.h"
 
 namespace gyre::fuzz {
 

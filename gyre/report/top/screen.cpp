@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "gyre/core/text.h"
+#include "gyre/report/columns.h"
 #include "gyre/report/top/screen_text.h"
 
 namespace gyre {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "gyre/core/utf8.h"
+#include "gyre/report/columns.h"
 
 namespace gyre {
 namespace {
@@ -15,18 +16,6 @@ std::string repeated(const char* character, int times) {
 }
 
 }  // namespace
-
-int columns(std::string_view text) {
-  int count = 0;
-  for (size_t at = 0; at < text.size(); at += character_at(text, at).bytes) ++count;
-  return count;
-}
-
-std::string cut(const std::string& text, int width) {
-  size_t at = 0;
-  for (int column = 0; column < width && at < text.size(); ++column) at += character_at(text, at).bytes;
-  return text.substr(0, at);
-}
 
 std::string shortened(const std::string& name, int width) {
   if (columns(name) <= width) return name;

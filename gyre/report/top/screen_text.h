@@ -1,16 +1,11 @@
-// Pieces of text for a screen of characters: measured in columns, cut to fit, and drawn with blocks and braille.
+// Pieces of text for a screen of characters: made to fit a number of columns, and drawn with blocks and braille.
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace gyre {
 
-// The number of columns of a text whose characters are all one column wide.
-int columns(std::string_view text);
-// The first `width` columns of the text.
-std::string cut(const std::string& text, int width);
 // Shortens a name to `width` columns by cutting its beginning, since the end of a path says most.
 std::string shortened(const std::string& name, int width);
 // As many of `parts` as fit, joined with the separator; "…" at the end if some are left out.

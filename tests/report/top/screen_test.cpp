@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "gyre/core/utf8.h"
+#include "gyre/report/columns.h"
 #include "gyre/report/top/screen_text.h"
 
 namespace gyre {
