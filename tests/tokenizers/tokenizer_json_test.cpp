@@ -249,6 +249,8 @@ TEST(TokenizerJson, RefusesByName) {
   EXPECT_THAT(changed("/model/merges/0", "i nothing"), HasSubstr("'nothing', which is not in the vocabulary"));
   EXPECT_THAT(changed("/model/merges/0", "i n n"), HasSubstr("not a pair of tokens"));
   EXPECT_THAT(changed("/model/vocab/in", -1), HasSubstr("the token 'in' has no number"));
+  EXPECT_THAT(changed("/model/vocab", {{"a", 1}, {"b", 1}, {"c", 2}}),
+              HasSubstr("the tokens 'a' and 'b' have the same number, 1"));
   EXPECT_THAT(changed("/normalizer/type", "Nmt"), HasSubstr("normalizer: the type 'Nmt'"));
   EXPECT_THAT(changed("/pre_tokenizer/pretokenizers/0/type", "UnicodeScripts"), HasSubstr("'UnicodeScripts'"));
   EXPECT_THAT(changed("/pre_tokenizer/pretokenizers/0/pattern/Regex", "(a"), HasSubstr("is not understood"));

@@ -38,7 +38,7 @@ std::unique_ptr<WordModel> parse_word_model(const nlohmann::json& json, bool byt
 std::unique_ptr<WordModel> parse_bpe(const nlohmann::json& json, bool byte_level, const std::string& where);
 std::unique_ptr<WordModel> parse_word_piece(const nlohmann::json& json, const std::string& where);
 
-// The "vocab" of a model: each string once, ids in range.
+// The "vocab" of a model: each string and each id once, ids in range.
 Vocabulary parse_vocabulary(const nlohmann::json& json, const std::string& where);
 
 }  // namespace gyre

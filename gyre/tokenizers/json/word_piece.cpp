@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "gyre/core/error.h"
@@ -89,13 +91,19 @@ Vocabulary parse_vocabulary(const Json& json, const std::string& where) {
     throw InputError(fmt::format("{}: 'vocab' must be an object with tokens", where));
   Vocabulary vocabulary;
   vocabulary.reserve(json.size());
+  std::unordered_map<int32_t, std::string_view> texts;
+  texts.reserve(json.size());
   for (const auto& [token, value] : json.items()) {
     const auto id = whole_number(value);
     if (!id || *id < 0 || *id >= kMaxTokenIds) {
       throw InputError(
           fmt::format("{}: the token '{}' has no number from 0 to {}", where, printable(token), kMaxTokenIds - 1));
     }
-    vocabulary.emplace(token, static_cast<int32_t>(*id));
+    const auto entry = vocabulary.emplace(token, static_cast<int32_t>(*id)).first;
+    if (const auto [same, is_new] = texts.emplace(entry->second, entry->first); !is_new) {
+      throw InputError(fmt::format("{}: the tokens '{}' and '{}' have the same number, {}; give each its own", where,
+                                   printable(same->second), printable(token), *id));
+    }
   }
   return vocabulary;
 }
