@@ -64,3 +64,20 @@ echo '[]' >"$work/tree/build/release/compile_commands.json"
 refuses "name the files" check-tidy
 told check-tidy mine.cpp || true
 grep -qF "$work/caller/mine.cpp" "$work/called" || fail "check-tidy: the file is not the caller's: $(cat "$work/called")"
+
+# In a checkout.
+if command -v git >/dev/null; then
+  for room in plain 'with/plain' 'with TORCH'; do
+    read -r folder torch <<<"$room"
+    mkdir -p "$work/tree/gyre/$folder/part"
+    echo "gyre_room(${folder//\//_}${torch:+ $torch} ROOMS core)" >"$work/tree/gyre/$folder/CMakeLists.txt"
+    touch "$work/tree/gyre/$folder/"{room.cpp,part/of.cpp}
+  done
+  git -C "$work/tree" init -q
+  git -C "$work/tree" add .
+  : >"$work/called"
+  told check-tidy || true
+  found=$(grep -oE 'gyre/[^ ]*\.cpp' "$work/called" | sort | tr "\n" " ") || true
+  [ "$found" = "gyre/plain/part/of.cpp gyre/plain/room.cpp gyre/with/plain/part/of.cpp gyre/with/plain/room.cpp " ] ||
+    fail "check-tidy takes other files than those of rooms without torch: $found"
+fi

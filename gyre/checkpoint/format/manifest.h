@@ -15,6 +15,7 @@
 namespace gyre {
 
 // Where a run stands.
+// NOLINTNEXTLINE(bugprone-exception-escape): moving JSON is said to throw, and does not
 struct CheckpointRecord {
   int64_t step = 0;  // updates made
   int64_t microbatches = 0;
@@ -45,6 +46,7 @@ struct FilePlace {
   bool operator==(const FilePlace&) const = default;
 };
 
+// NOLINTNEXTLINE(bugprone-exception-escape): moving JSON is said to throw, and does not
 struct Manifest {
   CheckpointRecord record;
   std::map<std::string, WrittenFile> files;      // tensors of each part, and the index of one that is in several
