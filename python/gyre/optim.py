@@ -1,7 +1,6 @@
 """Basis rotation (arXiv 2602.03515) as a torch.optim.Optimizer; the arithmetic is gyre's own C++."""
 
 import difflib
-import math
 import operator
 import os
 import warnings
@@ -23,6 +22,9 @@ _TYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 # Elements of other types than fp32 that are in fp32 at a time; a larger parameter is alone.
 _CONVERTED_TOGETHER = 1 << 26
+
+# The most updates by which gradients may be late: what counts them on the C++ side must not overflow.
+_MAX_DELAY = 1_000_000_000
 
 # What to give in place of names that are not near it.
 _INSTEAD = {"frequency": "interval", "num_stages": "mean_delay, which is (P - 1) / 2 for PipeDream's P stages",
@@ -329,8 +331,8 @@ def _check(group):
             raise ValueError(f"BasisRotation: {key} is missing from a group; is it another optimizer's, or another version's?")
     _core.adam_settings(group)
     for key in ("delay", "mean_delay"):
-        if not (isinstance(group[key], Real) and 0 <= group[key] < math.inf):
-            raise ValueError(f"BasisRotation: {key}={group[key]!r}; give a number from 0")
+        if not (isinstance(group[key], Real) and 0 <= group[key] <= _MAX_DELAY):
+            raise ValueError(f"BasisRotation: {key}={group[key]!r}; give a number from 0 to {_MAX_DELAY}")
     if group["rotate"] not in (True, False):
         raise ValueError(f"BasisRotation: rotate={group['rotate']!r}; give True or False")
     _core.rotation_settings(group)
