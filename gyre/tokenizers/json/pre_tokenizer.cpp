@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "gyre/core/error.h"
@@ -10,6 +9,7 @@
 #include "gyre/core/utf8.h"
 #include "gyre/tokenizers/json/pattern.h"
 #include "gyre/tokenizers/json/unicode.h"
+#include "gyre/tokenizers/sentencepiece/sentencepiece_model.h"
 
 namespace gyre {
 namespace {
@@ -203,7 +203,7 @@ void add_steps(const Json& json, const std::string& where, PreTokenizers& result
   } else if (type == "Metaspace") {
     auto scheme = std::string(flag_of(json, "add_prefix_space", true) ? "always" : "never");
     fields.read("prepend_scheme", scheme);
-    std::string sign = "\xe2\x96\x81";
+    std::string sign(kBlankSign);
     fields.read("replacement", sign);
     if (sign.empty() || sign.size() != character_at(sign, 0).bytes) fields.fail("'replacement' is no single character");
     if (scheme != "always" && scheme != "first" && scheme != "never") {

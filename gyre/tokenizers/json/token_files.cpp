@@ -8,7 +8,6 @@
 #include <initializer_list>
 #include <map>
 #include <set>
-#include <string_view>
 #include <utility>
 
 #include "gyre/core/error.h"
@@ -25,11 +24,11 @@ using Json = nlohmann::json;
 
 constexpr const char* kAdditional = "additional_special_tokens";
 
-// `text`, which is empty for a file that is missing.
-Json object_of(const std::string& text, const std::string& place, const char* name) {
+// The object in `text`, which is empty for a file that is missing.
+Json object_of(std::string_view text, const std::string& where) {
   if (text.empty()) return Json::object();
   const auto json = parse_json(text);
-  if (!json || !json->is_object()) throw InputError(fmt::format("{}/{}: is no JSON object", place, name));
+  if (!json || !json->is_object()) throw InputError(fmt::format("{}: is no JSON object", where));
   return *json;
 }
 
@@ -170,11 +169,11 @@ void check_settings(const Json& json, const Json& config, const std::string& pla
 }  // namespace
 
 NamedTokens named_tokens(const TokenFiles& files) {
-  const Json config = object_of(files.config, files.place, "tokenizer_config.json");
+  const Json config = object_of(files.config, files.place + "/tokenizer_config.json");
   const Json* const decoder = entry(config, "added_tokens_decoder");
   // Special tokens by their role, of which earlier versions kept a list of their own.
   Json roles = config;
-  const Json map = object_of(files.special_tokens_map, files.place, "special_tokens_map.json");
+  const Json map = object_of(files.special_tokens_map, files.place + "/special_tokens_map.json");
   if (decoder == nullptr) roles.update(map);
 
   NamedTokens named;
@@ -189,7 +188,7 @@ NamedTokens named_tokens(const TokenFiles& files) {
     for (const auto& [role, token] : roles.items()) {
       if (role.ends_with("_token")) special.insert(token_text(token));
     }
-    named.added = numbered_tokens(object_of(files.added_tokens, files.place, "added_tokens.json"), special,
+    named.added = numbered_tokens(object_of(files.added_tokens, files.place + "/added_tokens.json"), special,
                                   files.place + "/added_tokens.json");
   }
   std::ranges::stable_sort(named.added, {}, [](const Json& token) { return token.at("id").get<int64_t>(); });
@@ -200,7 +199,7 @@ std::string with_added_tokens(std::string tokenizer_json, const TokenFiles& file
   if (files.config.empty() && named.added.empty() && named.special.empty()) return tokenizer_json;
   auto json = parse_json(tokenizer_json);
   if (!json || !json->is_object() || !json->contains("model")) return tokenizer_json;  // which its reader refuses
-  check_settings(*json, object_of(files.config, files.place, "tokenizer_config.json"), files.place);
+  check_settings(*json, object_of(files.config, files.place + "/tokenizer_config.json"), files.place);
   const bool is_changed = add_tokens((*json)["added_tokens"], named, files.place);
   check_numbered(named.special, *json, files.place);
   return is_changed ? json_text(*json) + "\n" : tokenizer_json;
@@ -213,13 +212,12 @@ std::string with_end(const std::string& config, const std::string& end) {
   return json_text(json) + "\n";
 }
 
+Json config_beside(std::string_view config, const std::string& origin) {
+  return object_of(config, "the tokenizer_config.json beside " + origin);
+}
+
 std::string end_of(const std::string& config, const std::string& origin) {
-  if (config.empty()) return "";
-  const auto json = parse_json(config);
-  if (!json || !json->is_object()) {
-    throw InputError(fmt::format("{}: the tokenizer_config.json beside it is no JSON object", origin));
-  }
-  return token_text(json->value("eos_token", Json()));
+  return token_text(config_beside(config, origin).value("eos_token", Json()));
 }
 
 }  // namespace gyre

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gyre {
@@ -36,8 +37,9 @@ std::string with_added_tokens(std::string tokenizer_json, const TokenFiles& file
 
 // The configuration, with `end` as its eos_token.
 std::string with_end(const std::string& config, const std::string& end);
-// The eos_token of a configuration, which may be empty; empty if it names none. Throws InputError if it is no JSON
-// object.
+// The object in a configuration, which may be empty. Throws InputError if it is none, naming the file beside `origin`.
+nlohmann::json config_beside(std::string_view config, const std::string& origin);
+// The eos_token of a configuration; empty if it names none. Throws InputError likewise.
 std::string end_of(const std::string& config, const std::string& origin);
 
 }  // namespace gyre

@@ -13,6 +13,7 @@
 #include "gyre/core/text.h"
 #include "gyre/core/utf8.h"
 #include "gyre/tokenizers/json/pattern.h"
+#include "gyre/tokenizers/json/token_files.h"
 #include "gyre/tokenizers/json_parts.h"
 
 namespace gyre {
@@ -45,15 +46,6 @@ Json special_tokens(const Json& vocabulary, const std::vector<std::string>& name
     list.push_back(std::move(token));
   }
   return list;
-}
-
-Json settings_of(std::string_view config, const std::string& origin) {
-  if (config.empty()) return Json::object();
-  const auto json = parse_json(config);
-  if (!json || !json->is_object()) {
-    throw InputError(fmt::format("{}: the tokenizer_config.json beside it is no JSON object", origin));
-  }
-  return *json;
 }
 
 Json bert_document(const Json& tokens, const Json& normalizer) {
@@ -116,7 +108,7 @@ std::string json_of_gpt2(std::string_view vocabulary, std::string_view merges, s
   const auto tokens = parse_json(vocabulary);
   if (!tokens || !tokens->is_object()) throw InputError(fmt::format("{}: is no JSON object of tokens", origin));
   const Json byte_level = {{"type", "ByteLevel"},
-                           {"add_prefix_space", flag_of(settings_of(config, origin), "add_prefix_space", false)},
+                           {"add_prefix_space", flag_of(config_beside(config, origin), "add_prefix_space", false)},
                            {"trim_offsets", true},
                            {"use_regex", true}};
   return serialized(json_parts::document(special_tokens(*tokens, {"<|endoftext|>"}), nullptr, byte_level, byte_level,
@@ -128,7 +120,7 @@ std::string json_of_bert(std::string_view vocabulary, std::string_view config, c
   Json tokens = Json::object();
   int64_t count = 0;
   for_each_line(vocabulary, [&](std::string_view line) { tokens[std::string(line)] = count++; });
-  const Json settings = settings_of(config, origin);
+  const Json settings = config_beside(config, origin);
   const bool lower = flag_of(settings, "do_lower_case", true);
   const Json normalizer = {{"type", "BertNormalizer"},
                            {"clean_text", true},

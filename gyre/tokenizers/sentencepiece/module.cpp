@@ -5,6 +5,7 @@
 #include <sentencepiece_processor.h>
 #include <sentencepiece_trainer.h>
 
+#include <memory>
 #include <unordered_map>
 
 namespace gyre::sentencepiece_module {
