@@ -12,7 +12,7 @@ namespace gyre {
 namespace {
 
 constexpr size_t kMaxHeadBytes = 16 * 1024;
-constexpr std::chrono::seconds kHeadTimeout{10}, kWriteTimeout{10};
+constexpr std::chrono::seconds kHeadTimeout{10};
 constexpr std::string_view kTooLong =
     "HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
@@ -56,7 +56,7 @@ ssize_t Connection::read(char* to, size_t size) {
 
 ssize_t Connection::write(const char* from, size_t size) {
   for (;;) {
-    if (!wait(POLLOUT, Clock::now() + kWriteTimeout)) return -1;
+    if (!wait(POLLOUT, Clock::now() + write_timeout_)) return -1;
     const ssize_t count = ::send(socket_, from, size, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (count >= 0) return count;
     if (errno != EINTR && errno != EAGAIN) return -1;

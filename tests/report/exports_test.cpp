@@ -80,6 +80,22 @@ TEST_F(ExportsTest, ASessionsEventsReplaceThoseOfEarlierOnes) {
   EXPECT_EQ(files[2].filename(), "notes.txt");
 }
 
+// Those of the last session end when metrics.jsonl was last written; those of earlier ones came before by the sessions'
+// own seconds.
+TEST_F(ExportsTest, EarlierSessionsEventsHaveTheTimesTheyHadThen) {
+  const TensorBoardWriter writer(root_ / "tb", metrics(kMetrics), 300);
+  std::string expected = tensorboard_version(295) + tensorboard_session_start(295, 0);
+  const std::vector<double> times = {299, 299, 300, 300};  // of the lines: a session of four seconds, and one of one
+  size_t line_number = 0;
+  for_each_metrics_line(kMetrics, "here", "", [&](const MetricsLine& line) {
+    const std::vector<Scalar> scalars = scalars_of(line);
+    const double time = times.at(line_number++);
+    if (!scalars.empty()) expected += tensorboard_scalars(time, line.step(), scalars);
+  });
+  EXPECT_EQ(line_number, times.size());
+  EXPECT_EQ(read_file(event_files().at(0)), expected);
+}
+
 TEST_F(ExportsTest, PrometheusHasWhatCameLast) {
   const fs::path path = root_ / "gyre.prom";
   PrometheusFile file(path, "a \"run\"\\", 50, metrics(kMetrics));
@@ -91,6 +107,23 @@ TEST_F(ExportsTest, PrometheusHasWhatCameLast) {
   EXPECT_THAT(text, HasSubstr("gyre_running{run=\"a \\\"run\\\"\\\\\"} 1\n"));
   EXPECT_THAT(text, EndsWith("\n"));
   EXPECT_EQ(std::distance(fs::directory_iterator(root_.path()), fs::directory_iterator{}), 2);  // it and the metrics
+}
+
+TEST_F(ExportsTest, PrometheusSaysWhatIsSavedAndThatARunHasEnded) {
+  const fs::path path = root_ / "gyre.prom";
+  MetricsWriter writer(root_ / "metrics.jsonl");
+  writer.checkpoint(2, 0.5, 0.5);
+  PrometheusFile file(path, "run", 50, root_ / "metrics.jsonl");
+  EXPECT_THAT(read_file(path), HasSubstr("gyre_checkpoint_step{run=\"run\"} 2\n"));
+  writer.tell(file);
+  writer.checkpoint(3, 0.5, 0.5);
+  EXPECT_THAT(read_file(path), HasSubstr("gyre_checkpoint_step{run=\"run\"} 3\n"));
+  EXPECT_THAT(read_file(path), HasSubstr("gyre_running{run=\"run\"} 1\n"));
+  writer.end({});
+  EXPECT_THAT(read_file(path), HasSubstr("gyre_running{run=\"run\"} 0\n"));
+  // A session that follows one that has ended.
+  const PrometheusFile next(path, "run", 50, root_ / "metrics.jsonl");
+  EXPECT_THAT(read_file(path), HasSubstr("gyre_running{run=\"run\"} 1\n"));
 }
 
 // The most memory that this process has had, in MiB.
