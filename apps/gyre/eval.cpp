@@ -62,7 +62,8 @@ void add_eval(CLI::App& app) {
   add_trained_model(*command, flags->model);
   command
       ->add_option("--data", flags->data,
-                   "Tokens to use instead of the run's: a directory of gyre prepare, or token files of other programs")
+                   "Tokens to use instead of the run's: a directory of gyre prepare, or token files of other programs: "
+                   "those for validation by their names, or all if none is")
       ->check(some_path());
   add_number(*command, "--batches", flags->batches, {0}, "Microbatches to evaluate; 0 for all");
   command->add_option("--device", flags->device, "Where to compute, instead of on the run's [pipeline] device");

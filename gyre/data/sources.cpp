@@ -259,6 +259,16 @@ Dataset Dataset::open(const DataSettings& settings, int64_t if_unstated) {
   return std::move(opener.data);
 }
 
+Dataset Dataset::open_to_validate(const DataSettings& settings, int64_t if_unstated) {
+  if (is_prepared(settings.tokens)) return open(settings, if_unstated);
+  Opener opener{{}, settings.vocabulary, if_unstated, settings.val_fraction, ""};
+  opener.data.description_ = settings.tokens;
+  if (!settings.tokenizer.empty()) opener.take_tokenizer(settings.tokenizer);
+  opener.add_val({"", settings.tokens, 1, ""}, settings.tokens);
+  opener.settle_vocabulary();
+  return std::move(opener.data);
+}
+
 int64_t Dataset::tokens_in(const Split& split) {
   int64_t tokens = 0;
   for (const WeightedTokens& source : split.sources) tokens += source.tokens.size();

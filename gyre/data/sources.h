@@ -33,6 +33,9 @@ class Dataset {
   // unknown. Throws InputError if nothing is there, files are not token files or do not belong together, sources differ
   // in tokenizer or vocabulary, or the vocabulary is unknown.
   static Dataset open(const DataSettings& settings, int64_t if_unstated = 0);
+  // The same for `settings.tokens` alone, to validate on: of token files of other programs those for validation, if
+  // some are, else all of them.
+  static Dataset open_to_validate(const DataSettings& settings, int64_t if_unstated = 0);
 
   int64_t vocabulary() const { return vocabulary_; }
   // Whether the vocabulary is that of a directory that gyre prepare made, or of [data] tokenizer.

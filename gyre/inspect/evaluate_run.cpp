@@ -38,7 +38,8 @@ EvaluationResult evaluate_run(const TrainedModel& model, int64_t batches, const 
   }
   // Token files of other programs say neither their vocabulary nor their tokenizer: they are taken to be made with the
   // run's own.
-  const Dataset dataset = Dataset::open(config.data, token_vocabulary(config.model));
+  const auto open = data.empty() ? Dataset::open : Dataset::open_to_validate;
+  const Dataset dataset = open(config.data, token_vocabulary(config.model));
   std::vector<DataPart> same;
   if (data.empty() || dataset.has_own_vocabulary()) same.push_back(DataPart::Tokenizer);
   if (data.empty()) same.push_back(DataPart::Val);

@@ -19,9 +19,10 @@ struct EvaluationResult {
 };
 
 // Loss over `batches` microbatches of the run's validation tokens (0: all). `data` replaces the run's tokens, unless it
-// is empty: a directory that gyre prepare made, or token files of other programs. `progress`, if there is one, is told
-// after each microbatch how many of all are done. Throws InputError if the tokens are not those that the run was begun
-// with, or were made by another tokenizer.
+// is empty: a directory that gyre prepare made, or token files of other programs, which are all read unless some of
+// them are for validation by their names. `progress`, if there is one, is told after each microbatch how many of all
+// are done. Throws InputError if the tokens are not those that the run was begun with, or were made by another
+// tokenizer.
 EvaluationResult evaluate_run(const TrainedModel& model, int64_t batches, const std::string& data,
                               const std::function<void(int64_t done, int64_t all)>& progress = {});
 

@@ -52,6 +52,12 @@ loss_of() { "$gyre" eval "$@" --json | sed 's/.*"step"//'; }
 for format in nano llmc; do
   [ "$(loss_of own --data $format)" = "$(loss_of own)" ] || fail "eval --data $format differs: $(loss_of own --data $format) $(loss_of own)"
 done
+# A single file and several files for validation are read to their ends; so are files whose names do not say what for.
+cp llmc/bible_val_000001.bin part_1.bin
+cp llmc/bible_val_000002.bin part_2.bin
+for files in nano/val.bin megatron/text_val 'llmc/*_val_*' 'part_?.bin'; do
+  [ "$(loss_of own --data "$files")" = "$(loss_of own)" ] || fail "eval --data $files differs: $(loss_of own --data "$files") $(loss_of own)"
+done
 refuses "the run has no tokenizer" "$gyre" generate nano-run --prompt a
 
 # With a tokenizer named beside them, these files are equivalent to those of gyre prepare: losses, generated text,
