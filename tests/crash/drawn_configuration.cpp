@@ -71,8 +71,9 @@ void draw_model(Drawer& draw) {
   draw.of<int64_t>("model.bert.mask_token", {in_text ? 3 : -1});
   draw.of<int64_t>("model.llama.key_value_heads", {0, 0, 0, 1, 2});
   draw.of<double>("model.llama.rope_theta", {100, 10000, 1e6});
-  draw.of<std::string>("model.llama.rope_scaling", {"none", "linear", "llama3"});
-  draw.of<double>("model.llama.rope_factor", {1, 8});
+  const bool stretched = draw.of<std::string>("model.llama.rope_scaling", {"none", "linear", "llama3"}) != "none";
+  draw.of<double>("model.llama.rope_factor",
+                  stretched ? std::vector<double>{8, 8, 8, 1} : std::vector<double>{1, 1, 1, 8});
   draw.of<double>("model.llama.rope_low_freq_factor", {1, 2});
   draw.of<double>("model.llama.rope_high_freq_factor", {4});
   draw.of<int64_t>("model.llama.rope_original_context", {8, 8192});

@@ -316,6 +316,22 @@ TEST_F(Import, RopeScalingHasNoThetaOfItsOwn) {
   EXPECT_THAT(complaint_with("rope_scaling", rope), HasSubstr("is 10000, being missing; make"));
 }
 
+TEST_F(Import, AStretchByOneIsNone) {
+  Json rope = {{"rope_type", "linear"}, {"factor", 1.0}};
+  const auto imported_kind = [&] {
+    EXPECT_EQ(complaint_with("rope_parameters", rope), "accepted");
+    const ModelSettings model = RunDirectory(place_ / "run").load_config().model;
+    return model.own.of_kind("llama").get<LlamaSettings>().rope_scaling.kind;
+  };
+  EXPECT_EQ(imported_kind(), "none");
+  rope["rope_type"] = "llama3";
+  EXPECT_THAT(complaint_with("rope_parameters", rope), HasSubstr("has no 'low_freq_factor'"));
+  rope.update({{"low_freq_factor", 1.0}, {"high_freq_factor", 4.0}, {"original_max_position_embeddings", 8}});
+  EXPECT_EQ(imported_kind(), "none");
+  rope["factor"] = 2;
+  EXPECT_EQ(imported_kind(), "llama3");
+}
+
 TEST_F(Import, Gpt2sSizesHaveTwoNames) {
   ModelSettings settings = testing_support::small_llama();
   settings.kind = "gpt";

@@ -177,6 +177,10 @@ TEST(Llama, WhatDoesNotFitIsRefusedByItsKey) {
   EXPECT_PRED2(has, refused([](auto& model, auto&) { model.heads = 8; }), "a head has 3 elements");
   EXPECT_PRED2(has, refused([](auto& model, auto&) { model.heads = 10; }), "head_size");
   EXPECT_PRED2(has, refused([](auto&, auto& own) { own.head_size = 5; }), "[model.llama] head_size is 5");
+  for (const char* kind : {"linear", "llama3"}) {
+    EXPECT_PRED2(has, refused([&](auto&, auto& own) { own.rope_scaling.kind = kind; }), "needs a rope_factor above 1");
+  }
+  EXPECT_PRED2(has, refused([](auto&, auto& own) { own.rope_scaling.factor = 2; }), "needs a rope_scaling");
 }
 
 }  // namespace

@@ -49,10 +49,12 @@ RopeScaling read_scaling(ConfigFields& rope, bool needs_type) {
     rope.fail(fmt::format("'rope_type' is \"{}\"; gyre has default, linear, llama3", printable(type)));
   }
   scaling.factor = factor_of(rope, "factor");
-  if (type == "linear") return scaling;
-  scaling.low_freq_factor = factor_of(rope, "low_freq_factor");
-  scaling.high_freq_factor = factor_of(rope, "high_freq_factor");
-  scaling.original_context = rope.whole("original_max_position_embeddings");
+  if (type == "llama3") {
+    scaling.low_freq_factor = factor_of(rope, "low_freq_factor");
+    scaling.high_freq_factor = factor_of(rope, "high_freq_factor");
+    scaling.original_context = rope.whole("original_max_position_embeddings");
+  }
+  if (scaling.factor == 1) return {};  // stretches nothing, which a run's configuration calls "none"
   return scaling;
 }
 

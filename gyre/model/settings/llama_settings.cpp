@@ -44,6 +44,10 @@ std::vector<OptionFault> llama_faults(const ModelSettings& settings) {
     add("kind", fmt::format("is \"llama\", and [model.llama] rope_factor = {} needs a rope_scaling; give linear or "
                             "llama3",
                             rope.factor));
+  } else if (rope.kind != "none" && rope.factor == 1) {
+    add("kind", fmt::format("is \"llama\", and [model.llama] rope_scaling = \"{}\" needs a rope_factor above 1; give "
+                            "one, or \"none\"",
+                            rope.kind));
   } else if (rope.kind == "llama3" && rope.low_freq_factor >= rope.high_freq_factor) {
     add("kind", fmt::format("is \"llama\", and [model.llama] rope_low_freq_factor = {} is not below "
                             "rope_high_freq_factor = {}; give less",
