@@ -68,8 +68,9 @@ struct PipelineSettings {
           "forward's version. auto: the "
           "optimizer's policy if it has one, else the schedule's");
     visit("recompute", self.recompute, Range{},
-          "store only the input of each stage, and repeat its forward before the backward: less memory, a third more "
-          "computation");
+          "store only the input of each stage, and repeat the stage's forward before the backward: a third more "
+          "computation, and less memory in stages with several microbatches in flight. A single stage, or the last of "
+          "1f1b, has one, and saves nothing");
     visit(
         "executor", self.executor, one_of(executor_kinds().names()),
         "replay: one thread runs all workers in turn; threads: a thread for each worker; processes: the same, with the "
