@@ -144,7 +144,8 @@ function studyTables(study) {
     parts.push(el("h3", {}, "Hessian (1,1)-norm in own coordinates, in brackets rotated over own"));
     parts.push(grid(arm => arm.diagnostics ? `${short(arm.diagnostics.hessian_norm)} (${(arm.diagnostics.rotated_norm / arm.diagnostics.hessian_norm).toFixed(3)})` : ""));
     parts.push(el("h3", {}, "Updates of the first stage: cosine of late and current; oscillation"));
-    parts.push(grid(arm => arm.diagnostics ? `${arm.diagnostics.cosine.toFixed(3)}; ${arm.diagnostics.oscillation.toFixed(3)}` : ""));
+    const updates = ({cosine, oscillation}) => finite(cosine) && finite(oscillation) ? `${cosine.toFixed(3)}; ${oscillation.toFixed(3)}` : "-";
+    parts.push(grid(arm => arm.diagnostics ? updates(arm.diagnostics) : ""));
   }
   parts.push(el("h3", {}, "Learning rates"), grid(arm => String(arm.learning_rate) + (arm.trials.length > 0
     ? " of " + arm.trials.map(trial => `${trial.learning_rate}: ${finite(trial.last_loss) ? trial.last_loss.toFixed(3) : "diverged"}`).join(", ") : "")));

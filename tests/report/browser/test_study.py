@@ -1,5 +1,7 @@
 """Tests the page of a study in a browser: its tables, a timeline of each pipeline, and that no text is cut off or overlaps.
 GYRE is the program; scripts/test-report runs it."""
+import json
+import shutil
 import unittest
 
 from test_report import CONFIGURATION, InBrowser
@@ -35,6 +37,27 @@ class StudyPage(InBrowser):
         self.assertEqual(self.ask("gyre.timelines.map(timeline => timeline.tracks.length)"), [1, 3])
         self.assertEqual(self.ask("gyre.curves.runs.length"), 8)
         self.assertEqual(self.asked_urls(), [f"file://{self.work}/study.html"])
+        self.assertEqual(self.browser.get_log("browser"), [])
+
+    def with_results(self, change):
+        """The page of the study after `change` of its results."""
+        name = self._testMethodName
+        shutil.copytree(self.work / "study", self.work / name)
+        results = json.loads((self.work / name / "results.json").read_text())
+        change(results)
+        (self.work / name / "results.json").write_text(json.dumps(results))
+        self.gyre("report", name, "--out", f"{name}.html")
+        self.open(f"{name}.html")
+
+    def test_what_was_not_measured_is_a_dash(self):
+        def change(results):
+            norms = {"hessian_norm": 4, "rotated_norm": 1}
+            results["arms"][0]["diagnostics"] = {**norms, "cosine": None, "oscillation": None}
+            results["arms"][1]["diagnostics"] = {**norms, "cosine": 0.5, "oscillation": 0.25}
+        self.with_results(change)
+        cells = self.ask("[...document.querySelectorAll('#studies td')].map(cell => cell.textContent)")
+        self.assertIn("-", cells)
+        self.assertIn("0.500; 0.250", cells)
         self.assertEqual(self.browser.get_log("browser"), [])
 
     def test_no_text_is_cut_or_lies_over_other_text(self):
