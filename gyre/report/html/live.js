@@ -8,6 +8,8 @@ class Live {
     this.timelinesTag = null;
     this.timelines = [];
     this.pressed = false;  // while somebody drags, nothing is updated
+    this.unshown = null;   // data that is not drawn yet, or not in all sections
+    this.undrawn = null;   // what could not be drawn, and why
     this.updates = 0;
     this.line = document.getElementById("live");
     document.addEventListener("pointerdown", () => { this.pressed = true; }, true);
@@ -28,36 +30,51 @@ class Live {
     return answer;
   }
 
-  // Null if nothing is new.
-  async news() {
+  async read() {
     const answer = await this.ask("data", this.tag);
-    if (!answer) return null;
+    if (!answer) return;
     const data = await answer.json();
     if (data.timelines_tag !== this.timelinesTag) {
       const timelines = await this.ask("timelines", null);
       this.timelines = await timelines.json();
       this.timelinesTag = data.timelines_tag;
     }
-    return {data, tag: answer.headers.get("ETag")};
+    this.tag = answer.headers.get("ETag");
+    this.problem = data.problem;
+    this.unshown = {...data, version: report.data.version, timelines: this.timelines};
+  }
+
+  draw() {
+    const data = this.unshown;
+    this.unshown = null;
+    try {
+      const {isHeld, problems} = show(data);
+      if (isHeld) this.unshown = data;
+      this.undrawn = problems.join("; ");
+    } catch (error) {
+      console.error(error);
+      this.undrawn = error.message;
+    }
+    ++this.updates;
+  }
+
+  state() {
+    if (this.failed) return `No answer from gyre serve since ${this.failed}: this is what it said last.`;
+    if (this.problem) return `What was read last; now: ${this.problem}`;
+    if (this.undrawn) return `Live, but not all of it can be drawn: ${this.undrawn}`;
+    return "Live: follows the files of what is shown.";
   }
 
   async follow() {
     for (;;) {
-      let news = null;
       try {
-        if (!document.hidden && !this.pressed) news = await this.news();
+        if (!document.hidden && !this.pressed) await this.read();
         this.failed = null;
-        if (news) this.problem = news.data.problem;
-        this.say(this.problem ? `What was read last; now: ${this.problem}` : "Live: follows the files of what is shown.");
       } catch (error) {
         this.failed = this.failed || new Date().toLocaleTimeString();
-        this.say(`No answer from gyre serve since ${this.failed}: this is what it said last.`);
       }
-      if (news && !this.pressed) {
-        this.tag = news.tag;
-        show({...news.data, version: report.data.version, timelines: this.timelines});
-        ++this.updates;
-      }
+      if (this.unshown && !this.pressed) this.draw();
+      this.say(this.state());
       await new Promise(done => { this.wake = done; setTimeout(done, kPause); });
     }
   }

@@ -12,7 +12,10 @@ function setTheme(theme) {
 // A part of the page: shown while it has content, and rebuilt when its data has changed.
 class Section {
   constructor(id, title) {
+    this.title = title;
     this.made = null;
+    this.isHeld = false;  // its data has changed, but somebody has selected text in it
+    this.problem = null;  // why it could not be drawn
     this.body = el("div");
     this.element = el("section", {id, hidden: true}, el("h2", {}, title), this.body);
     this.link = el("a", {href: "#" + id, hidden: true}, title);
@@ -22,9 +25,22 @@ class Section {
   // `of`: the data from which `make` builds it.
   show(of, make) {
     const key = JSON.stringify(of), selection = document.getSelection();
-    if (key === this.made || (!selection.isCollapsed && this.body.contains(selection.anchorNode))) return;
-    this.made = key;
+    this.isHeld = key !== this.made && !selection.isCollapsed && this.body.contains(selection.anchorNode);
+    if (key === this.made || this.isHeld) return;
     this.place([make()]);
+    this.made = key;
+  }
+  // Calls `draw`. An error in one section must not hide the others: it is said where the section would be.
+  attempt(draw) {
+    this.problem = null;
+    try {
+      draw(this);
+    } catch (error) {
+      console.error(error);
+      this.made = null;
+      this.problem = `${this.title}: ${error.message}`;
+      this.place([el("p", {class: "notes"}, `This part cannot be drawn: ${error.message}`)]);
+    }
   }
   place(content) {
     const parts = content.flat(Infinity).filter(part => part);
@@ -39,11 +55,11 @@ const kSections = Object.fromEntries([["studies", "Studies"], ["overview", "Runs
 
 function showCurves(runs) {
   const curved = runs.filter(run => run.curves.length > 0), before = report.curves;
-  if (curved.length === 0 || (before && before.update(curved))) return;
-  report.curves = new Curves(curved);
-  if (before) report.curves.showAs(before);
-  kSections.curves.place([report.curves.element]);
-  report.curves.draw();
+  if (curved.length > 0 && before && before.element.isConnected && before.update(curved)) return;
+  report.curves = curved.length > 0 ? new Curves(curved) : null;
+  if (before && report.curves) report.curves.showAs(before);
+  kSections.curves.place(report.curves ? [report.curves.element] : []);
+  if (report.curves) report.curves.draw();
 }
 
 function showTimelines(timelines) {
@@ -60,6 +76,7 @@ function showTimelines(timelines) {
   for (const timeline of report.timelines) timeline.drawSoon();
 }
 
+// Returns whether a section must be shown later, since text in it is selected, and which could not be drawn.
 function show(data) {
   report.data = data;
   const names = data.studies.map(study => study.study).concat(data.runs.map(run => run.name));
@@ -67,15 +84,20 @@ function show(data) {
   document.title = "gyre: " + title;
   document.getElementById("title").textContent = "gyre: " + title;
   kNotes.replaceChildren(...(data.notes.length > 0 ? [el("div", {class: "notes", role: "note"}, data.notes.map(note => el("p", {}, note)))] : []));
-  const without = runs => runs.map(({curves, ...others}) => others), lasts = data.runs.map(run => run.curves.map(curve => lastOf(run, curve.name)));
-  kSections.studies.show(data.studies, () => data.studies.map(studyTables));
-  kSections.overview.show([without(data.runs), lasts], () => data.runs.length > 0 ? overview(data.runs) : []);
-  showCurves(data.runs);
-  showTimelines(data.timelines);
-  kSections.times.show([data.runs.map(run => [run.name, run.predicted, run.costs, run.end, run.predicted && lastOf(run, "tokens_per_second")]), data.timelines.map(timeline => [timeline.name, timeline.means])], () => timesTables(data));
-  kSections.delays.show(data.runs.map(run => [run.name, run.stages]), () => data.runs.filter(run => run.stages).map(delayTable));
-  kSections.memory.show(data.runs.map(run => [run.name, run.memory, run.measured_memory]), () => data.runs.filter(run => run.memory || run.measured_memory).map(memoryOf));
-  kSections.configuration.show(data.runs.map(run => [run.name, run.config]), () => data.runs.length > 0 ? configurationTables(data.runs) : []);
+  const without = runs => runs.map(({curves, ...others}) => others), lasts = () => data.runs.map(run => run.curves.map(curve => lastOf(run, curve.name)));
+  const draws = {
+    studies: section => section.show(data.studies, () => data.studies.map(studyTables)),
+    overview: section => section.show([without(data.runs), lasts()], () => data.runs.length > 0 ? overview(data.runs) : []),
+    curves: () => showCurves(data.runs),
+    timelines: () => showTimelines(data.timelines),
+    times: section => section.show([data.runs.map(run => [run.name, run.predicted, run.costs, run.end, run.predicted && lastOf(run, "tokens_per_second")]), data.timelines.map(timeline => [timeline.name, timeline.means])], () => timesTables(data)),
+    delays: section => section.show(data.runs.map(run => [run.name, run.stages]), () => data.runs.filter(run => run.stages).map(delayTable)),
+    memory: section => section.show(data.runs.map(run => [run.name, run.memory, run.measured_memory]), () => data.runs.filter(run => run.memory || run.measured_memory).map(memoryOf)),
+    configuration: section => section.show(data.runs.map(run => [run.name, run.config]), () => data.runs.length > 0 ? configurationTables(data.runs) : []),
+  };
+  for (const [id, draw] of Object.entries(draws)) kSections[id].attempt(draw);
+  const sections = Object.values(kSections);
+  return {isHeld: sections.some(section => section.isHeld), problems: sections.filter(section => section.problem).map(section => section.problem)};
 }
 
 setTheme(window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");

@@ -101,6 +101,40 @@ class LivePage(InBrowser):
         self.server.terminate()
         self.wait_for("document.getElementById('live').textContent.includes('No answer from gyre serve')")
 
+    def test_an_error_in_a_section_is_said_and_the_page_goes_on(self):
+        self.write(self.lines[:8])
+        self.wait_for(self.last_step)
+        self.ask("void (window.drawn = delayTable, window.delayTable = () => { throw new Error('no such delay'); })")
+        self.write(self.lines[8:-1])
+        self.wait_for("document.getElementById('live').textContent.includes('not all of it can be drawn: Delay and mismatch by stage: no such delay')")
+        self.assertEqual(self.ask(self.last_step), 40)
+        self.assertIn("This part cannot be drawn", self.ask("document.querySelector('#delays').textContent"))
+        self.ask("void (window.delayTable = window.drawn)")
+        self.write(self.lines[-1:])
+        self.wait_for("document.querySelector('#overview').textContent.includes('finished')")
+        self.assertIn("mean delay", self.ask("document.querySelector('#delays').textContent"))
+        self.assertEqual(self.ask("document.getElementById('live').textContent"), "Live: follows the files of what is shown.")
+
+    def test_what_came_while_text_was_selected_is_shown_later(self):
+        self.write(self.lines[:8])
+        self.wait_for(self.last_step)
+        self.ask("getSelection().selectAllChildren(document.querySelector('#overview table'))")
+        self.write(self.lines[8:])
+        self.wait_for(f"{self.last_step} === 40")
+        self.assertNotIn("finished", self.ask("document.querySelector('#overview').textContent"))
+        self.ask("getSelection().removeAllRanges()")
+        self.wait_for("document.querySelector('#overview').textContent.includes('finished')")
+
+    def test_curves_of_what_is_gone_go(self):
+        self.write(self.lines)
+        self.wait_for(f"{self.last_step} === 40")
+        (self.run_path / "metrics.jsonl").write_text("")
+        self.wait_for("document.body.textContent.includes('no update is recorded yet')")
+        self.assertTrue(self.ask("document.querySelector('#curves').hidden && gyre.curves === null"))
+        self.write(self.lines[:8])
+        self.assertGreater(self.wait_for(self.last_step), 0)
+        self.assertFalse(self.ask("document.querySelector('#curves').hidden"))
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -60,6 +60,12 @@ class StudyPage(InBrowser):
         self.assertIn("0.500; 0.250", cells)
         self.assertEqual(self.browser.get_log("browser"), [])
 
+    def test_a_section_that_cannot_be_drawn_hides_no_other(self):
+        self.with_results(lambda results: results.update(targets=["not a loss"]))
+        self.assertIn("This part cannot be drawn: target.toFixed", self.ask("document.querySelector('#studies').textContent"))
+        self.assertEqual(self.ask("gyre.curves.runs.length"), 8)
+        self.assertEqual(self.ask("[...document.querySelectorAll('main section[id]')].filter(section => section.hidden).map(section => section.id)"), [])
+
     def test_no_text_is_cut_or_lies_over_other_text(self):
         self.check_boxes("study.html", 500)
 
