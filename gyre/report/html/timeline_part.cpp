@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
@@ -25,8 +26,12 @@ Json shares(const Trace& trace) {
   Json all = Json::array();
   for (const TraceTrack& track : trace.tracks) {
     std::array<double, kWaitReasons> waited{};
-    double busy = 0;
-    for (const TraceSlice& slice : track.slices) busy += slice.end - slice.start;
+    // Slices of other programs' traces may lie in others: time is counted once.
+    double busy = 0, counted_to = trace.begin;
+    for (const TraceSlice& slice : track.slices) {
+      busy += std::max(0.0, slice.end - std::max(slice.start, counted_to));
+      counted_to = std::max(counted_to, slice.end);
+    }
     for (const TraceWait& wait : track.waits) waited[static_cast<size_t>(wait.reason)] += wait.end - wait.start;
     all.push_back({{"busy", busy}, {"waited", waited}});
   }

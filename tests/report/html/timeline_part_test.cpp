@@ -43,6 +43,16 @@ TEST(TimelinePart, AMillionSlicesAreThinnedAndThatIsSaid) {
                   part["kept"].get<int64_t>(), part["left_out"].size()));
 }
 
+TEST(TimelinePart, TimeInSlicesWithinOthersIsCountedOnce) {
+  Trace trace = of_slices(1, 3);  // from 0, 2 and 4 on, each of length 1
+  TraceSlice whole;
+  whole.end = 3.5;
+  trace.tracks[0].slices.insert(trace.tracks[0].slices.begin(), whole);
+  ++trace.total;
+  std::vector<std::string> notes;
+  EXPECT_EQ(timeline_part(trace, "nested", false, notes)["shares"][0]["busy"], 4.5);
+}
+
 TEST(TimelinePart, AShortOneIsWhole) {
   std::vector<std::string> notes;
   const auto part = timeline_part(of_slices(2, 3), "short", true, notes);
