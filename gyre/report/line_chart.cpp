@@ -38,6 +38,8 @@ class Axis {
   std::vector<double> ticks() const {
     std::vector<double> result;
     if (!(low_ <= high_)) return result;
+    // One value, or values too close for their digits to differ: it is the only tick.
+    if (high_ - low_ <= 1e-12 * std::max(std::abs(low_), std::abs(high_))) return {log_ ? std::pow(10, low_) : low_};
     if (log_) {
       for (auto power = std::lround(std::floor(low_)); power <= std::lround(std::ceil(high_)); ++power) {
         for (const double digit : {1.0, 2.0, 5.0}) {
@@ -47,7 +49,7 @@ class Axis {
       }
       return result;
     }
-    const double rough = std::max(high_ - low_, 1e-12) / 5;
+    const double rough = (high_ - low_) / 5;
     const double power = std::pow(10, std::floor(std::log10(rough)));
     double step = power;
     for (const double factor : {2.0, 5.0, 10.0}) {

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <regex>
+#include <utility>
+#include <vector>
 
 #include "gyre/svg/svg.h"
 
@@ -66,6 +68,18 @@ TEST(LineChart, ALongLineKeepsItsSpikes) {
     EXPECT_EQ(highest(with), 36) << "the upper edge of the plot";
     with.points[spike - 1].second = std::nan("");
     EXPECT_EQ(highest(with), 36) << "beside a point that is left out";
+  }
+}
+
+TEST(LineChart, OneValueIsItsOnlyTick) {
+  for (const bool is_log : {false, true}) {
+    for (const auto& [value, label] : std::vector<std::pair<double, std::string>>{{3e6, "3000k"}, {0.3, "0.3"}}) {
+      const std::string svg = to_svg({"t", "x", "y", is_log, is_log, false, {{"a line", {{2, value}, {2, value}}}}});
+      EXPECT_NE(svg.find(">2</text>"), std::string::npos) << svg;
+      EXPECT_NE(svg.find(">" + label + "</text>"), std::string::npos) << svg;
+      const size_t tick = svg.find("text-anchor=\"end\"");
+      EXPECT_EQ(svg.find("text-anchor=\"end\"", tick + 1), std::string::npos) << svg;
+    }
   }
 }
 
