@@ -307,7 +307,7 @@ Trace read_trace(const std::filesystem::path& path) {
 }
 
 Trace thinned(Trace trace, int64_t max_slices) {
-  if (trace.total <= max_slices) return trace;
+  if (trace.total <= max_slices || trace.end <= trace.begin) return trace;
   const double share = static_cast<double>(max_slices) / static_cast<double>(trace.total);
   const double stretch = (trace.end - trace.begin) / kStretches;
   const auto stays = [&](double start, double end) {

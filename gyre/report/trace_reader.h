@@ -60,7 +60,7 @@ Trace parse_trace(std::string_view text, const std::string& origin);
 // The same for a file, whose text is never in memory as a whole.
 Trace read_trace(const std::filesystem::path& path);
 // Removes evenly spaced stretches of time, so that about `max_slices` slices remain. The remaining stretches are
-// complete.
+// complete. A trace in which no time passes has none to remove.
 Trace thinned(Trace trace, int64_t max_slices);
 
 }  // namespace gyre

@@ -106,5 +106,11 @@ TEST(TraceReader, AMillionSlicesAreThinnedToStretchesThatAreWhole) {
   EXPECT_EQ(thinned(whole, 1'000'000).left_out.size(), 0u);
 }
 
+TEST(TraceReader, OfATraceInWhichNoTimePassesNothingIsLeftOut) {
+  std::string text = "[";
+  for (int i = 0; i < 9; ++i) text += fmt::format(R"({}{{"ph":"X","name":"0F{}","ts":7}})", i == 0 ? "" : ",", i);
+  EXPECT_EQ(thinned(parse_trace(text + "]", "trace"), 5).tracks[0].slices.size(), 9u);
+}
+
 }  // namespace
 }  // namespace gyre
