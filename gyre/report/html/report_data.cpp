@@ -102,6 +102,7 @@ std::shared_ptr<const Part> ReportData::make(std::map<std::string, Made<Part>>& 
     stamps.push_back(is_there(file) ? std::optional(InputFile(file).stamp()) : std::nullopt);
   }
   auto& cached = made[key];
+  cached.asked = round_;
   if (!cached.part || cached.stamps != stamps) {
     cached.part = std::make_shared<const Part>(build());
     cached.stamps = std::move(stamps);
@@ -140,17 +141,19 @@ std::shared_ptr<const ReportData::Timeline> ReportData::trace(const fs::path& pa
 
 std::shared_ptr<const ReportData::Timeline> ReportData::simulated(const std::shared_ptr<const Run>& run,
                                                                   const std::string& name) {
-  auto& [simulated_run, timeline] = simulated_[name];
-  if (simulated_run != run) {
-    simulated_run = run;
+  auto& cached = simulated_[name];
+  cached.asked = round_;
+  if (cached.run != run) {
     Timeline made;
     made.page = timeline_part(*run->part.simulated, name, true, made.notes);
-    timeline = std::make_shared<const Timeline>(std::move(made));
+    cached.run = run;
+    cached.timeline = std::make_shared<const Timeline>(std::move(made));
   }
-  return timeline;
+  return cached.timeline;
 }
 
 ReportData::Parts ReportData::collect() {
+  ++round_;
   Parts parts;
   std::vector<fs::path> run_paths, trace_paths;
   for (const fs::path& path : what_) {
@@ -187,6 +190,16 @@ ReportData::Parts ReportData::collect() {
   }
   const std::vector<std::string> trace_names = short_names(trace_paths);
   for (size_t i = 0; i < trace_paths.size(); ++i) parts.timelines.push_back(trace(trace_paths[i], trace_names[i]));
+  // A study's runs may go, and names become longer when others come.
+  const auto forget = [&](auto& made) {
+    std::erase_if(made, [&](const auto& entry) { return entry.second.asked != round_; });
+  };
+  forget(studies_);
+  forget(runs_);
+  forget(traces_);
+  forget(simulated_);
+  const std::set<fs::path> there(run_paths.begin(), run_paths.end());
+  std::erase_if(curves_, [&](const auto& entry) { return !there.contains(entry.first); });
   return parts;
 }
 

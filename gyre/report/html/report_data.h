@@ -1,6 +1,7 @@
 // The data of the report's page, read from files. For a live page, only files that have changed are read again.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -39,6 +40,7 @@ class ReportData {
   struct Made {
     std::vector<std::optional<InputFile::Stamp>> stamps;
     std::shared_ptr<const Part> part;
+    int64_t asked = 0;  // the last round that asked for it
   };
   // NOLINTNEXTLINE(bugprone-exception-escape): moving JSON is said to throw, and does not
   struct Run {
@@ -49,6 +51,11 @@ class ReportData {
   struct Timeline {
     nlohmann::ordered_json page;
     std::vector<std::string> notes;
+  };
+  struct Simulated {
+    std::shared_ptr<const Run> run;
+    std::shared_ptr<const Timeline> timeline;
+    int64_t asked = 0;
   };
   struct Parts {
     std::vector<std::shared_ptr<const nlohmann::ordered_json>> studies;
@@ -67,17 +74,18 @@ class ReportData {
   // The simulated timeline of a run's schedule.
   std::shared_ptr<const Timeline> simulated(const std::shared_ptr<const Run>& run, const std::string& name);
 
-  // What the page consists of, made again where files have changed.
+  // What the page consists of, made again where files have changed. Forgets what is no longer part of it.
   Parts collect();
   static Page assemble(const Parts& parts);
 
   std::vector<std::filesystem::path> what_;
+  int64_t round_ = 0;  // how often collect() was called
   std::map<std::string, Made<nlohmann::ordered_json>> studies_;
   size_t max_points_ = 0;  // of the curves of `runs_`
   std::map<std::string, Made<Run>> runs_;
   std::map<std::filesystem::path, RunCurvesReader> curves_;  // of the runs that have not recorded their end
   std::map<std::string, Made<Timeline>> traces_;
-  std::map<std::string, std::pair<std::shared_ptr<const Run>, std::shared_ptr<const Timeline>>> simulated_;
+  std::map<std::string, Simulated> simulated_;
   Parts parts_;  // of `page_`
   std::shared_ptr<const Page> page_;
 };

@@ -203,6 +203,23 @@ TEST(ReportData, ReadsOfARunThatGoesOnOnlyWhatIsNew) {
   EXPECT_EQ(data.read()->json["runs"][0]["steps"], 1) << "another file";
 }
 
+TEST(ReportData, ForgetsARunThatIsGone) {
+  const testing_support::TemporaryDirectory directory;
+  const fs::path run = directory / "study/runs/arm/run", away = directory / "away";
+  make_run(directory / "study/runs/arm/other", kStep);
+  std::string metrics;
+  for (int i = 0; i < 10; ++i) metrics += kStep;
+  make_run(run, metrics);
+  ReportData data({directory / "study"});
+  EXPECT_EQ(data.read()->json["runs"].size(), 2u);
+  fs::rename(run, away);
+  EXPECT_EQ(data.read()->json["runs"].size(), 1u);
+  std::ofstream(away / "metrics.jsonl", std::ios::in | std::ios::out) << "read again";  // over the first line
+  std::ofstream(away / "metrics.jsonl", std::ios::app) << kStep;
+  fs::rename(away, run);
+  EXPECT_THROW(data.read(), InputError) << "it goes on where it was";
+}
+
 TEST(ReportPage, RefusesWhatItCannotShow) {
   const testing_support::TemporaryDirectory directory;
   fs::create_directories(directory / "empty");
