@@ -28,8 +28,6 @@ struct Screen {
   int first = 0;                  // the first worker in the list
 };
 
-inline constexpr int kMinWidth = 40;  // lines are whole in terminals from this width on
-
 Screen draw_screen(const TopFigures& figures, const ScreenRoom& room);
 std::string plain_text(const Screen& screen);
 

@@ -102,6 +102,7 @@ TEST(Screen, FitsWhateverRoomThereIs) {
 TEST(Screen, CutsNoWord) {
   TopFigures figures = training(4);
   figures.live->workers[0].waits = {{1, 0.31}, {2, 0.22}, {3, 0.13}, {-1, 0.04}};
+  constexpr int kMinWidth = 40;  // lines are whole in terminals from this width on
   for (int width = kMinWidth; width <= 160; ++width) {
     const std::string text = plain_text(draw_screen(figures, {.width = width, .height = 24}));
     const size_t row = text.find("(0F480)");
