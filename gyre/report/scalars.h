@@ -2,8 +2,6 @@
 #pragma once
 
 #include <array>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "gyre/report/metrics_reader.h"

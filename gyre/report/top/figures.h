@@ -1,7 +1,6 @@
 // The figures that gyre top shows of a run, from its live.json and metrics.jsonl.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
