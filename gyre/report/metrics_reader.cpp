@@ -29,6 +29,12 @@ const json* find(const json& fields, const char* field) {
   return found == fields.end() ? nullptr : &*found;
 }
 
+// Whether it is a whole number that int64_t can hold.
+bool is_integer(const json& value) {
+  constexpr auto kMaxValue = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+  return value.is_number_integer() && (!value.is_number_unsigned() || value.get<uint64_t>() <= kMaxValue);
+}
+
 std::string advice_on(const std::filesystem::path& metrics) {
   return fmt::format("put back what was there, or empty the file (: >{}) to continue without a record of these steps",
                      metrics.string());
@@ -49,9 +55,7 @@ int64_t MetricsLine::step() const {
 int64_t MetricsLine::integer(const char* field) const {
   const json* found = find(fields_, field);
   if (found == nullptr) return 0;
-  constexpr auto kMaxValue = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
-  const bool fits = found->is_number_integer() && (!found->is_number_unsigned() || found->get<uint64_t>() <= kMaxValue);
-  if (!fits) throw FieldError(field, "a whole number");
+  if (!is_integer(*found)) throw FieldError(field, "a whole number");
   return found->get<int64_t>();
 }
 
@@ -89,8 +93,9 @@ std::map<int64_t, int64_t> MetricsLine::counts(const char* field) const {
   for (const auto& [key, value] : found->items()) {
     int64_t number = 0;
     const auto [rest, error] = std::from_chars(key.data(), key.data() + key.size(), number);
-    if (error != std::errc() || rest != key.data() + key.size() || !value.is_number_integer()) {
-      throw FieldError(field, "an object of whole numbers");
+    const bool is_number = error == std::errc() && rest == key.data() + key.size() && number >= 0;
+    if (!is_number || !is_integer(value) || value.get<int64_t>() < 0) {
+      throw FieldError(field, "an object of counts by whole number");
     }
     result[number] = value.get<int64_t>();
   }

@@ -32,7 +32,7 @@ class MetricsLine {
   // The elements of an array; null gives empty.
   std::vector<std::optional<double>> reals(const char* field) const;
   std::string word(const char* field) const;
-  // An object of whole numbers, {"0": 3, "2": 41}.
+  // An object of counts by whole number, {"0": 3, "2": 41}; none is negative.
   std::map<int64_t, int64_t> counts(const char* field) const;
   // All fields of an "end" line.
   MetricsEnd end() const;

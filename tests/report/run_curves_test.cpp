@@ -41,7 +41,11 @@ TEST(RunCurves, TimesOfSessionsAddUpAndWhatIsNotFiniteIsLeftOut) {
   EXPECT_EQ(run.delays, delays) << "the last session's";
   EXPECT_FALSE(run.end);
   EXPECT_EQ(curves_of("", 100).curves.size(), 0u);
-  EXPECT_THROW(curves_of("{\"event\":\"delay\",\"stage\":0,\"histogram\":{\"a\":1}}\n", 9), InputError);
+  for (const char* histogram : {R"({"a":1})", R"({"":1})", R"({"-1":1})", R"({"0":-1})", R"({"0":1.5})",
+                                R"({"0":18446744073709551615})", R"({"9223372036854775808":1})"}) {
+    const std::string line = fmt::format("{{\"event\":\"delay\",\"stage\":0,\"histogram\":{}}}\n", histogram);
+    EXPECT_THROW(curves_of(line, 9), InputError) << histogram;
+  }
 }
 
 TEST(RunCurves, MemoryIsTheMostOfTheLastSession) {
