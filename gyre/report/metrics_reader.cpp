@@ -220,13 +220,6 @@ class RecordReader {
 
 }  // namespace
 
-RunRecord parse_record(std::string_view text, const std::filesystem::path& metrics, int64_t upto) {
-  RecordReader reader(metrics, upto);
-  for_each_metrics_line(text, metrics.string(), advice_on(metrics),
-                        [&](const MetricsLine& line) { reader.take(line); });
-  return reader.finish(text.empty());
-}
-
 RunRecord read_record(const std::filesystem::path& metrics, int64_t upto) {
   if (upto == 0 && !std::filesystem::exists(metrics)) return {};
   if (!std::filesystem::exists(metrics)) {

@@ -83,8 +83,7 @@ struct RunRecord {
 // upto: the update at which the run continues. Each of the steps 1 to `upto` must have its line; otherwise throws
 // InputError with file, line and step of the gap, and what to do. Exceptions: an empty file may lack all of them, and a
 // file that was continued when it was empty may begin with that session's "resume" line.
-RunRecord parse_record(std::string_view text, const std::filesystem::path& metrics, int64_t upto);
-// The same for a file, of which it holds a piece at a time. If `upto` is 0, the file may be missing.
+// Of the file it holds a piece at a time. If `upto` is 0, the file may be missing.
 RunRecord read_record(const std::filesystem::path& metrics, int64_t upto);
 
 }  // namespace gyre

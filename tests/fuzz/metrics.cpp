@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "fuzz/memory_file.h"
 #include "fuzz/targets.h"
 #include "gyre/report/metrics_reader.h"
 #include "gyre/study/curves.h"
@@ -12,7 +13,8 @@ namespace gyre::fuzz {
 void metrics(std::string_view input) {
   const auto curve = accepted([&] { return parse_curve(input, "input"); });
   if (curve) require(curve->loss.size() == curve->seconds.size(), "every loss has its time");
-  if (const auto record = accepted([&] { return parse_record(input, "input", 2); })) {
+  const MemoryFile file(input);
+  if (const auto record = accepted([&] { return read_record(file.path(), 2); })) {
     const std::string_view kept = input.substr(0, record->kept.bytes);
     int64_t lines = 0;
     for_each_metrics_line(kept, "kept", "", [&](const MetricsLine& line) {

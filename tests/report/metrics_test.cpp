@@ -210,12 +210,19 @@ std::string steps(int64_t first, int64_t last, const std::string& more = "") {
   return text + more;
 }
 
-// The reader's error message for `text`, or "read".
+RunRecord record_of(const std::string& text, int64_t upto) {
+  const testing_support::TemporaryDirectory directory;
+  write_file_atomic(directory / "metrics.jsonl", text);
+  return read_record(directory / "metrics.jsonl", upto);
+}
+
+// The reader's error message for a metrics.jsonl of `text`, from the file's name on, or "read".
 std::string complaint(const std::string& text, int64_t upto) {
   try {
-    parse_record(text, "metrics.jsonl", upto);
+    record_of(text, upto);
   } catch (const InputError& error) {
-    return error.what();
+    const std::string message = error.what();
+    return message.substr(message.find("metrics.jsonl"));
   }
   return "read";
 }
@@ -227,7 +234,7 @@ TEST(MetricsReader, SaysWhatARunMade) {
 )") + steps(5, 7, R"({"event":"eval","step":7,"val_loss":null}
 {"event":"end","status":"interrupted","step":7,"loss":null,"tokens":70}
 {"event":"st)");
-  const RunRecord all = parse_record(text, "metrics.jsonl", 7);
+  const RunRecord all = record_of(text, 7);
   EXPECT_EQ(all.newest_step, 7);
   EXPECT_EQ(all.loss, 7.5);
   EXPECT_EQ(all.tokens, 70);
@@ -237,11 +244,11 @@ TEST(MetricsReader, SaysWhatARunMade) {
   ASSERT_TRUE(all.end) << "what a kill tore at the end is no line";
   EXPECT_EQ(all.end->status, "interrupted");
   EXPECT_TRUE(std::isnan(all.end->loss));
-  const RunRecord earlier = parse_record(text, "metrics.jsonl", 4);
+  const RunRecord earlier = record_of(text, 4);
   EXPECT_EQ(earlier.newest_step, 7);
   EXPECT_EQ(earlier.loss, 4.5);
   EXPECT_EQ(earlier.val_loss, 2.5);
-  EXPECT_FALSE(parse_record(steps(1, 2), "metrics.jsonl", 2).last_checkpoint);
+  EXPECT_FALSE(record_of(steps(1, 2), 2).last_checkpoint);
 }
 
 TEST(MetricsReader, NamesTheLineThatCannotBeRead) {
