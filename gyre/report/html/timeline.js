@@ -18,10 +18,16 @@ function above(values, x) {
   return low;
 }
 
+// The latest end of any slice up to each: a slice may lie in others, which end after it.
+function latestEnds(track) {
+  let latest = -Infinity;
+  return track.start.map((start, i) => latest = Math.max(latest, start + track.duration[i]));
+}
+
 class Timeline {
   constructor(data) {
     this.data = data;
-    this.tracks = data.tracks.map(track => ({...track, names: track.names.length > 0 ? track.names.split("\n") : [], waitStarts: track.waits.map(wait => wait[0])}));
+    this.tracks = data.tracks.map(track => ({...track, names: track.names.length > 0 ? track.names.split("\n") : [], waitStarts: track.waits.map(wait => wait[0]), latestEnds: latestEnds(track)}));
     this.arrowTimes = data.arrows.map(arrow => arrow[1]);
     this.longestArrow = data.arrows.reduce((most, arrow) => Math.max(most, arrow[3] - arrow[1]), 0);
     this.length = Math.max(1, data.length);
@@ -196,7 +202,7 @@ class Timeline {
     if (number < 0 || x < this.left) return null;
     const track = this.tracks[number], slack = 1.5 * this.perPixel(), time = this.timeAt(x);
     const index = above(track.start, time + slack) - 1;
-    for (let i = index; i >= Math.max(0, index - 2); --i) {
+    for (let i = index; i >= 0 && track.latestEnds[i] + slack >= time; --i) {
       if (track.start[i] <= time + slack && time <= track.start[i] + Math.max(track.duration[i], slack)) return {track: number, index: i};
     }
     return null;
@@ -290,13 +296,19 @@ class Timeline {
       pen.fillRect(x, top + 5, Math.max(0.7, width), kBox - 10);
     }
     drawn = -1;
-    for (let i = Math.max(0, above(track.start, this.from) - 1); i < track.start.length && track.start[i] < this.to; ++i) {
+    for (let i = above(track.latestEnds, this.from); i < track.start.length && track.start[i] < this.to; ++i) {
+      const end = track.start[i] + track.duration[i];
+      if (end < this.from) continue;
       const x = first + track.start[i] / perPixel, width = track.duration[i] / perPixel;
-      if (x + width < drawn + 0.7) continue;
+      if (width < 0.7 && Math.abs(x + width - drawn) < 0.7) continue;
       drawn = x + width;
+      // What encloses others is pale and has no text, so that these stand out. Times are rounded to tenths.
+      const encloses = i + 1 < track.start.length && track.start[i + 1] + 0.15 < end;
+      pen.globalAlpha = encloses ? 0.35 : 1;
       pen.fillStyle = this.colours[kKinds[track.kinds[i]]];
       pen.fillRect(x, top, Math.max(0.7, width - (width > 4 ? 1 : 0)), kBox);
-      if (width < 18) continue;
+      pen.globalAlpha = 1;
+      if (width < 18 || encloses) continue;
       const left = Math.max(x, this.left), right = Math.min(x + width, this.width);
       this.write(track.names[i], (left + right) / 2, middle, right - left - 5, "centre", this.colours["slice-text"]);
     }

@@ -223,6 +223,26 @@ class ReportPage(InBrowser):
         self.assertTrue(said.startswith(label["text"] + ", forward, on worker " + label["text"][0]), said)
         self.assertGreater(self.ask("gyre.timelines[0].arrowsDrawn"), 0)
 
+    def test_a_slice_that_encloses_others_is_seen_where_it_goes_on(self):
+        slices = [("whole", 0, 1000), ("a", 100, 50), ("b", 200, 50), ("c", 800, 50)]
+        (self.work / "nested.json").write_text(json.dumps(
+            [{"ph": "X", "name": name, "tid": 0, "ts": start, "dur": length} for name, start, length in slices]))
+        self.gyre("report", "nested.json", "--out", "nested.html")
+        self.open("nested.html")
+        colour = """(canvas => time => [...canvas.getContext('2d').getImageData(gyre.timelines[0].xOf(time), kAxisHeight + kRow / 2 + 8, 1, 1).data].join())
+            (gyre.timelines[0].canvas)(arguments[0])"""
+        for view in ((0, 1000), (300, 900)):
+            self.ask("gyre.timelines[0].show(...arguments)", *view)
+            self.settle()
+            enclosing, within = self.ask(colour, 500), self.ask(colour, 825)
+            self.assertNotEqual(enclosing, "0,0,0,0", view)
+            self.assertNotEqual(within, enclosing, view)
+            left, top = self.canvas_place()
+            for time, name in ((500, "whole"), (825, "c")):
+                self.mouse("mouseMoved", left + self.ask("gyre.timelines[0].xOf(arguments[0])", time), top + 41)
+                said = self.ask("gyre.timelines[0].said.textContent")
+                self.assertTrue(said.startswith(name + ", other, on "), said)
+
     def test_an_action_is_found_by_its_name(self):
         self.open()
         search = self.browser.find_element(By.CSS_SELECTOR, "input[type=search]")
