@@ -20,6 +20,8 @@ struct ModelMaker {
   // the tokens after them. Null: it learns from the text as it is.
   std::unique_ptr<BatchSource> (*batches)(const ModelSettings& settings, std::unique_ptr<BatchSource> text,
                                           int64_t seed);
+
+  const char* missing() const { return layers == nullptr ? "layers" : nullptr; }
 };
 ModelMaker bert_maker();   // bert_maker.cpp
 ModelMaker llama_maker();  // llama_maker.cpp

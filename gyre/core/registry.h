@@ -14,7 +14,7 @@
 namespace gyre {
 
 // Entries have a `name` and stay in the order in which they were added. Add entries first thing in main, from one
-// thread.
+// thread. Entries may have `const char* missing() const`: the name of a member that is needed and null, or null.
 template <typename Entry>
 class Registry {
  public:
@@ -22,7 +22,11 @@ class Registry {
     for (Entry& entry : builtins) add(std::move(entry));
   }
 
+  // Throws std::logic_error for a name that is there already, and for an entry without a member that is needed.
   void add(Entry entry) {
+    if constexpr (requires { entry.missing(); }) {
+      if (const char* member = entry.missing()) throw std::logic_error(sort_ + " " + entry.name + " has no " + member);
+    }
     if (find(entry.name) != nullptr) throw std::logic_error(sort_ + " " + entry.name + " is registered twice");
     entries_.push_back(std::move(entry));
   }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "gyre/core/error.h"
 #include "gyre/core/option_range.h"
 #include "gyre/optim/delay_compensated.h"
 #include "gyre/optim/delay_discount.h"
@@ -75,6 +76,7 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config, const s
                                           at::Device device) {
   check_optimizer(config);
   auto optimizer = optimizer_makers().at(config.kind).make(config, specs, device);
+  if (optimizer == nullptr) throw InputError(fmt::format("[optimizer] kind {}: its make gave null", config.kind));
   if (config.delay_warmup == 0) return optimizer;
   return std::make_unique<DelayDiscount>(std::move(optimizer), config.delay_warmup);
 }

@@ -39,12 +39,15 @@ struct OptimizerMaker {
   PassingBytes (*passing_bytes)(const OptimizerConfig&, const ParameterSpec&) = nullptr;
   // What a step of these parameters holds only while it is made. Null: nothing.
   StepBytes (*step_bytes)(const OptimizerConfig&, const std::vector<ParameterSpec>&, const StepSetting&) = nullptr;
+
+  const char* missing() const { return make == nullptr ? "make" : state_bytes == nullptr ? "state_bytes" : nullptr; }
 };
 // The builtin ones, and what a program has added.
 Registry<OptimizerMaker>& optimizer_makers();
 
 // `specs`: the parameters of the stage under their full names.
-// Errors: InputError for an unknown kind (suggests the nearest) or a value out of range, naming key and value.
+// Errors: InputError for an unknown kind (suggests the nearest), a value out of range, naming key and value, or a maker
+// that gives null.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs,
                                           at::Device device);
 // InputError for a value out of range.

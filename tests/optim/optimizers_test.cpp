@@ -5,6 +5,7 @@
 #include <torch/torch.h>
 
 #include <cmath>
+#include <stdexcept>
 
 #include "fixture.h"
 #include "gyre/core/error.h"
@@ -169,6 +170,22 @@ TEST(Config, BadValuesNameTheirKey) {
               ::testing::HasSubstr("covariance_products"));
   EXPECT_THAT(complaint([](auto& c) { rotation(c).iteration_products = "fp8"; }),
               ::testing::HasSubstr("iteration_products"));
+}
+
+TEST(OwnOptimizer, NeedsItsFunctions) {
+  const auto make = [](const OptimizerConfig&, const std::vector<ParameterSpec>&,
+                       at::Device) -> std::unique_ptr<Optimizer> { return nullptr; };
+  const auto state_bytes = [](const OptimizerConfig&, const ParameterSpec&) { return 0.0; };
+  const auto complaint = [](const OptimizerMaker& maker) {
+    try {
+      optimizer_makers().add(maker);
+    } catch (const std::logic_error& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(complaint({"own", nullptr, state_bytes}), "[optimizer] kind own has no make");
+  EXPECT_EQ(complaint({"own", make, nullptr}), "[optimizer] kind own has no state_bytes");
 }
 
 TEST(State, MissingOrMisshapenIsNamed) {
