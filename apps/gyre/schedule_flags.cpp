@@ -33,7 +33,7 @@ int64_t dividing_window(int64_t microbatches, int64_t multiple_of) {
 int64_t default_window(const ScheduleOptions& options, int64_t all_microbatches) {
   const ScheduleKind* kind = schedule_kinds().find(options.name);
   if (kind == nullptr) return 1;  // a file gives its own
-  const SuitableWindows windows = kind->windows(options);
+  const SuitableWindows windows = kind->windows == nullptr ? SuitableWindows() : kind->windows(options);
   const int64_t microbatches = all_microbatches / options.replicas;
   return windows.takes_all && microbatches > 0 ? dividing_window(microbatches, windows.multiple_of) : windows.usual;
 }

@@ -35,6 +35,7 @@ std::optional<Schedule> next_servable(ScheduleOptions& options, std::string& why
       return make_schedule(options);
     } catch (const InputError& error) {
       why = error.what();
+      why.resize(std::min(why.find('\n'), why.size()));  // without the picture of an invalid schedule
     }
   }
   return std::nullopt;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
+#include <utility>
 
 #include "gyre/core/error.h"
 #include "gyre/core/option_range.h"
@@ -11,22 +13,50 @@
 #include "gyre/schedule/builtins.h"
 #include "gyre/schedule/data_parallel.h"
 #include "gyre/schedule/limits.h"
+#include "gyre/schedule/validate.h"
 
 namespace gyre {
+namespace {
+
+std::vector<ScheduleKind> builtins() {
+  std::vector<ScheduleKind> kinds = {
+      gpipe(),   one_f_one_b(), interleaved(),   zb_h1(), zb_v(), dualpipe_v(),
+      chimera(), pipedream(),   pipedream_2bw(), paci(),  amdp(),
+  };
+  for (ScheduleKind& kind : kinds) kind.is_builtin = true;
+  return kinds;
+}
+
+// Of a kind that the program has added: nothing is known of its builder, and all that use schedules rely on their being
+// valid.
+Schedule build_and_validate(const ScheduleKind& kind, const ScheduleOptions& options) {
+  check_options(options);
+  Schedule schedule;
+  try {
+    schedule = kind.build(options);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw InputError(fmt::format("schedule {}: its builder has failed: {}", kind.name, error.what()));
+  }
+  schedule.name = kind.name;
+  schedule.tied = options.tied;
+  if (schedule.stages != options.stages || schedule.window != options.window || schedule.forward_only) {
+    throw InputError(fmt::format(
+        "schedule {}: its builder has made one {} of {} and a window of {}, and was asked for one of {} and {}",
+        kind.name, schedule.forward_only ? "for evaluation" : "for training", counted(schedule.stages, "stage"),
+        schedule.window, counted(options.stages, "stage"), options.window));
+  }
+  validate(schedule);
+  return schedule;
+}
+
+}  // namespace
+
 Registry<ScheduleKind>& schedule_kinds() {
-  static Registry<ScheduleKind> kinds("schedule", {
-                                                      gpipe(),
-                                                      one_f_one_b(),
-                                                      interleaved(),
-                                                      zb_h1(),
-                                                      zb_v(),
-                                                      dualpipe_v(),
-                                                      chimera(),
-                                                      pipedream(),
-                                                      pipedream_2bw(),
-                                                      paci(),
-                                                      amdp(),
-                                                  });
+  static Registry<ScheduleKind> kinds("schedule", builtins());
   return kinds;
 }
 
@@ -55,7 +85,7 @@ std::string OptionNames::of(std::string_view key) const {
 
 Schedule make_schedule(const ScheduleOptions& options) {
   if (const ScheduleKind* kind = schedule_kinds().find(options.name)) {
-    Schedule schedule = kind->build(options);
+    Schedule schedule = kind->is_builtin ? kind->build(options) : build_and_validate(*kind, options);
     schedule.tied = options.tied;
     return replicated(std::move(schedule), options);
   }

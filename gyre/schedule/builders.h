@@ -46,11 +46,15 @@ struct ScheduleKind {
   std::string meaning;
   // Of one replica. This and the functions below may be called on several threads at once.
   Schedule (*build)(const ScheduleOptions&);
-  SuitableWindows (*windows)(const ScheduleOptions&);
+  SuitableWindows (*windows)(const ScheduleOptions&) = nullptr;    // null: SuitableWindows()
   OptionTable own = {};                                            // its own options, at their defaults
   int64_t (*stages_per_worker)(const OptionTable& own) = nullptr;  // null: 1
   // The values of the schedule's own options that a plan tries on so many workers; null: only the given ones.
   std::vector<OptionTable> (*variants)(int workers, const OptionTable& own) = nullptr;
+  // Set by schedule_kinds() for its own: tests prove that what they build is valid. What others build is validated.
+  bool is_builtin = false;
+
+  const char* missing() const { return build == nullptr ? "build" : nullptr; }
 };
 // The builtin kinds and those that the program has added.
 Registry<ScheduleKind>& schedule_kinds();
@@ -61,7 +65,8 @@ std::string schedules_with_stages_sharing_workers();
 
 // Builds the schedule and its replicas (data_parallel.h). Throws InputError for an unknown name (with the nearest one
 // as a suggestion), for options that the schedule cannot serve, and for programs longer than kMostActions. Sizes are
-// checked before anything is built.
+// checked before anything is built. What a kind builds that the program has added is validated; its faults, and
+// whatever its builder throws, are InputErrors that name the kind.
 Schedule make_schedule(const ScheduleOptions& options);
 std::vector<std::string> schedule_names();
 // Why no builtin has this name, for messages: "'1f1c' is unknown, ..."; empty if one has.

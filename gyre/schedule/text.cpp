@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <stdexcept>
 #include <vector>
 
 #include "gyre/core/error.h"
@@ -176,7 +177,11 @@ Schedule parse_schedule(std::string_view text, const std::string& origin) {
 int line_of_worker(std::string_view text, int worker) {
   const std::string key = fmt::format("worker {}:", worker);
   int number = 1;
-  for (; !trim(text.substr(0, text.find('\n'))).starts_with(key); ++number) text.remove_prefix(text.find('\n') + 1);
+  for (; !trim(text.substr(0, text.find('\n'))).starts_with(key); ++number) {
+    const size_t end = text.find('\n');
+    if (end == std::string_view::npos) throw std::out_of_range(fmt::format("no worker {} in the schedule", worker));
+    text.remove_prefix(end + 1);
+  }
   return number;
 }
 

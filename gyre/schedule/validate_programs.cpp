@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gyre/schedule/by_kind.h"
+#include "gyre/schedule/limits.h"
 #include "gyre/schedule/validate_checks.h"
 
 namespace gyre {
@@ -45,8 +46,12 @@ class ProgramChecks {
   }
 
   void check_range(int worker, const Action& action) const {
-    if (action.stage >= schedule_.stages || action.pipeline >= schedule_.pipelines) {
+    if (action.stage < 0 || action.stage >= schedule_.stages || action.pipeline < 0 ||
+        action.pipeline >= schedule_.pipelines) {
       fail(worker, action, "there is no such stage or pipeline");
+    }
+    if (action.microbatch < 0 || action.microbatch > kMostMicrobatch) {
+      fail(worker, action, fmt::format("the number must be 0 to {}", kMostMicrobatch));
     }
     if (action.kind == ActionKind::Update && action.pipeline >= schedule_.shards()) {
       fail(worker, action,

@@ -1,5 +1,5 @@
-// gyre and gyre-engine in one program with an additional schedule, optimizer and model, which main registers first of
-// all.
+// gyre and gyre-engine in one program with additional schedules, an optimizer and a model, which main registers first
+// of all.
 #include "command.h"
 #include "outside/components.h"
 
@@ -7,5 +7,6 @@ int main(int argc, char** argv) {
   gyre::outside::add_lifo();
   gyre::outside::add_signum();
   gyre::outside::add_echo();
+  gyre::outside::add_faulty();
   return gyre::app::is_engine_command(argc, argv) ? gyre::app::run_engine(argc, argv) : gyre::app::run_gyre(argc, argv);
 }

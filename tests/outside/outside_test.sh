@@ -25,6 +25,22 @@ has "0B1 0B0" lifo.txt
 has "0B0 0B1" fifo.txt
 "$gyre" simulate --schedule lifo --stages 4 --microbatches 8 --json >/dev/null
 
+# What others build is validated, whoever asks for it, and errors name the schedule.
+no_backward="schedule no-backward: 0B0 on worker 0: is missing from the period"
+refuses "$no_backward" "$gyre" simulate --schedule no-backward --stages 2 --window 2
+refuses "$no_backward" "$gyre" train run.toml --out c --check --set pipeline.schedule=no-backward
+ends 2 "schedule backward-first: 0B0 on worker 0: deadlock: it needs 0F0" "$gyre" simulate --schedule backward-first \
+  --stages 1 --window 2
+ends 2 "schedule backward-first: 0B0 on worker 0: deadlock" "$gyre" train run.toml --out c --check --set pipeline.schedule=backward-first
+refuses "schedule throws: its builder has failed: no order found" "$gyre" simulate --schedule throws --stages 2
+"$gyre" plan run.toml >plan.txt 2>plan.err || fail "plan: $(cat plan.err)"
+for faulty in no-backward backward-first throws; do
+  grep "left out: $faulty: schedule $faulty: " plan.txt >left_out.txt || fail "plan ranks $faulty: $(cat plan.txt)"
+done
+"$gyre" simulate --schedule no-windows --stages 2 >/dev/null || fail "a schedule that says nothing of its windows"
+
+ends 2 "[optimizer] kind makes-none: its make gave null" "$gyre" train run.toml --out c --set optimizer.kind=makes-none
+
 # A run with all three: both executors train it to the same bits; it is evaluated and resumed.
 outside=(--set pipeline.schedule=lifo --set optimizer.kind=signum --set optimizer.signum.momentum=0.8
          --set optimizer.lr=3e-3 --set model.kind=echo --set model.echo.ratio=3 --set run.updates=120
