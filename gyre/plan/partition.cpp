@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <tuple>
@@ -108,6 +109,16 @@ std::vector<LayerRange> partition_by_cost(std::span<const double> costs, int sta
   if (stages < 1 || stages > static_cast<int>(costs.size())) {
     throw InputError(
         fmt::format("{} layers cannot be cut into {} stages; give 1 to {} stages", costs.size(), stages, costs.size()));
+  }
+  for (size_t layer = 0; layer < costs.size(); ++layer) {
+    if (costs[layer] >= 0 && std::isfinite(costs[layer])) continue;
+    throw InputError(fmt::format("the cost of layer {} is {}; give a finite number, 0 or more", layer, costs[layer]));
+  }
+  if (!delays.empty() && delays.size() != static_cast<size_t>(stages)) {
+    throw InputError(fmt::format("{} delays for {} stages; give one for each", delays.size(), stages));
+  }
+  if (!std::ranges::all_of(delays, [](double delay) { return std::isfinite(delay); })) {
+    throw InputError("a delay is not finite");
   }
   const Partition partition(costs, stages);
   return partition.cut(partition.min_max_cost(), delays);

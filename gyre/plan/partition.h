@@ -13,7 +13,8 @@ namespace gyre {
 // cut with the least late work, the sum of every stage's cost times its delay (`delays` are in updates; empty: all are
 // 0), and then to the most even cut, whose sum of squared costs is least. Uses dynamic programming. Every layer is in
 // exactly one range.
-// Errors: InputError if stages < 1 or stages > costs.size(); the message has both numbers.
+// Errors: InputError if stages < 1 or stages > costs.size() (the message has both numbers), for a cost that is negative
+// or not finite, and for delays that are not one finite number per stage.
 std::vector<LayerRange> partition_by_cost(std::span<const double> costs, int stages,
                                           std::span<const double> delays = {});
 

@@ -183,11 +183,34 @@ CostModel load_costs(const std::filesystem::path& path) {
   return parse_costs(read_file(file), file.string());
 }
 
+namespace {
+
+void check_time(const char* what, double time) {
+  if (time >= 0 && time <= kMostTime) return;
+  throw InputError(fmt::format("the costs' {} is {}; give 0 to {}", what, time, kMostTime));
+}
+
+// What parse_costs refuses in a file.
+void check_link_and_run(const CostModel& costs) {
+  check_time("link latency", costs.link.latency);
+  if (!(costs.link.bandwidth > 0)) {
+    throw InputError(fmt::format("the costs' link bandwidth is {}; give more than 0", costs.link.bandwidth));
+  }
+  check_time("checkpoint", costs.checkpoint);
+  if (costs.tokens_per_microbatch < 0 || costs.tokens_per_microbatch > kMostTokens) {
+    throw InputError(
+        fmt::format("the costs' tokens_per_microbatch is {}; give 0 to {}", costs.tokens_per_microbatch, kMostTokens));
+  }
+}
+
+}  // namespace
+
 void check_costs(const CostModel& costs, const Schedule& schedule) {
   if (costs.stages.size() != 1 && costs.stages.size() != static_cast<size_t>(schedule.stages)) {
     throw InputError(fmt::format("the costs are of {} stages and the schedule has {}; measure them with as many",
                                  costs.stages.size(), schedule.stages));
   }
+  check_link_and_run(costs);
   // A worker holds each size at most once for each action of its program.
   int64_t longest = 1;
   for (const Program& program : schedule.programs) {
@@ -196,9 +219,12 @@ void check_costs(const CostModel& costs, const Schedule& schedule) {
   for (const StageCost& cost : costs.stages) {
     for_each_field(cost, [&](const char* key, const auto& field) {
       if constexpr (std::is_integral_v<std::remove_cvref_t<decltype(field)>>) {
+        if (field < 0) throw InputError(fmt::format("the costs' {} is {}; give 0 or more", key, field));
         if (field <= kMostBytesHeld / longest) return;
         throw InputError(fmt::format("{} is {}, and up to {} times that is more than any memory; give at most {}", key,
                                      field, longest, kMostBytesHeld / longest));
+      } else {
+        check_time(key, field);
       }
     });
   }

@@ -62,7 +62,8 @@ std::string to_json(const CostModel& costs);
 CostModel parse_costs(std::string_view json, const std::string& origin);
 // Reads a file or, given the directory of a run, its measured costs.json.
 CostModel load_costs(const std::filesystem::path& path);
-// Throws InputError if the model is for another number of stages, or its sizes are more than any memory holds.
+// Throws InputError if the model is for another number of stages, a number is negative or not finite (a bandwidth may
+// be infinite), or its sizes are more than any memory holds.
 void check_costs(const CostModel& costs, const Schedule& schedule);
 
 }  // namespace gyre

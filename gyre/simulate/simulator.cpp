@@ -107,8 +107,13 @@ double Simulation::per_time(double amount) const {
 }
 
 Simulation simulate(const Schedule& schedule, const CostModel& costs, const SimulationOptions& options) {
+  if (schedule.programs.empty()) throw InputError("the schedule has no programs; make one with make_schedule()");
   check_costs(costs, schedule);
   check_length(schedule, options);
+  if (options.checkpoint_every < 0) {
+    throw InputError(
+        fmt::format("a checkpoint every {} updates; give 1 or more, or 0 for none", options.checkpoint_every));
+  }
   if (options.microbatches < 1 || options.microbatches % schedule.window != 0) {
     const int64_t below = std::max<int64_t>(0, options.microbatches) / schedule.window * schedule.window;
     throw InputError(fmt::format("a run of {} is no multiple of the window, {}; simulate {}{}",

@@ -48,8 +48,9 @@ struct Simulation {
 // the worker with the largest state copies it.
 double checkpoint_stall(const CostModel& costs, const std::vector<WorkerMemory>& memory, const WorkerPlaces* places);
 
-// Throws InputError for costs of another number of stages, microbatches that are not a multiple of the window, or a run
-// of too many actions.
+// The schedule must be valid (schedule/validate.h), as all are that make_schedule() builds. Throws InputError for one
+// without programs, for costs that check_costs() refuses, microbatches that are not a multiple of the window, a
+// negative checkpoint_every, or a run of too many actions.
 Simulation simulate(const Schedule& schedule, const CostModel& costs, const SimulationOptions& options);
 
 // One JSON object on one line. places: those it was simulated on; adds the use of each class of links.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <compare>
+#include <limits>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -157,6 +158,16 @@ TEST(Partition, AmongEquallyDearTakesTheMoreEvenWithoutDelay) {
 
 TEST(Partition, AmongEquallyDearTakesTheLeastLate) {
   EXPECT_THAT(lengths("pipedream", 7), ::testing::ElementsAre(1, 2, 3, 1));
+}
+
+TEST(Partition, CostsAndDelaysThatAreNoNumbersAreErrors) {
+  const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
+  for (const double wrong : {nan, infinity, -1.0}) {
+    EXPECT_THROW(partition_by_cost(std::vector<double>{1, wrong, 3}, 3), InputError) << wrong;
+  }
+  const std::vector<double> costs{1, 2, 3};
+  EXPECT_THROW(partition_by_cost(costs, 2, std::vector<double>{1, nan}), InputError);
+  EXPECT_THROW(partition_by_cost(costs, 2, std::vector<double>{1}), InputError);
 }
 
 TEST(Partition, MoreStagesThanLayersIsAnError) {
