@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <map>
@@ -57,6 +58,10 @@ void check(const std::string& name, const torch::nn::Module& module) {
 
 ModuleLayer::ModuleLayer(std::string name, std::shared_ptr<torch::nn::Module> module, Forward forward, Loss loss)
     : name_(std::move(name)), module_(std::move(module)), forward_(std::move(forward)), loss_(std::move(loss)) {
+  if (module_ == nullptr || forward_ == nullptr) {
+    throw InputError(
+        fmt::format("module '{}': the {} is null", name_, module_ == nullptr ? "module" : "forward function"));
+  }
   check(name_, *module_);
 }
 
@@ -97,11 +102,20 @@ void ModuleLayer::record(const WeightView& weights, InFlight& flight) const {
   flight.output = forward_(*flight.copy->module, flight.input);
   if (loss_ && flight.targets.defined()) {
     flight.output = loss_(flight.output, flight.targets.to(flight.output.device())).to(at::kFloat);
+    if (flight.output.dim() > 0) {
+      throw InputError(fmt::format("module '{}': its loss has the shape ({}); give a mean, of no dimensions", name_,
+                                   fmt::join(flight.output.sizes(), ", ")));
+    }
   }
 }
 
 at::Tensor ModuleLayer::forward(const WeightView& weights, const at::Tensor& input, const LayerContext& context,
                                 Saved& saved) const {
+  if (context.training && loss_ && !context.targets.defined()) {
+    throw InputError(fmt::format(
+        "module '{}' has a loss and no targets; give a loss to the last layer alone, and targets to every batch",
+        name_));
+  }
   // The deleter returns the copy of the module, whether or not a backward follows.
   const std::shared_ptr<InFlight> flight(new InFlight, [this](InFlight* done) {
     if (done->copy) give_back(std::move(done->copy));
@@ -129,14 +143,24 @@ at::Tensor ModuleLayer::backward_input(const WeightView& weights, const at::Tens
   const bool same_version = flight->version.is_known() && flight->version == weights.version();
   if (!same_version) record(weights, *flight);
 
+  if (grad_output.dim() == 0 && flight->output.dim() > 0) {  // the gradient of a loss
+    throw InputError(fmt::format(
+        "module '{}' is the last layer, and its output has the shape ({}); give it a loss, which is a mean of no "
+        "dimensions",
+        name_, fmt::join(flight->output.sizes(), ", ")));
+  }
   std::vector<at::Tensor> inputs = flight->copy->parameters;
   const bool has_input_gradient = flight->input.requires_grad();
   if (has_input_gradient) inputs.push_back(flight->input);
-  auto gradients = torch::autograd::grad({flight->output}, inputs, {grad_output.to(flight->output.options())},
-                                         /*retain_graph=*/false, /*create_graph=*/false, /*allow_unused=*/true);
+  // Those that the output does not depend on stay undefined.
+  std::vector<at::Tensor> gradients(inputs.size());
+  if (flight->output.requires_grad()) {
+    gradients = torch::autograd::grad({flight->output}, inputs, {grad_output.to(flight->output.options())},
+                                      /*retain_graph=*/false, /*create_graph=*/false, /*allow_unused=*/true);
+  }
   at::Tensor grad_input;
   if (has_input_gradient) {
-    grad_input = gradients.back().detach();
+    grad_input = gradients.back().defined() ? gradients.back().detach() : at::zeros_like(flight->input);
     gradients.pop_back();
   }
   kept.gradients = std::move(gradients);

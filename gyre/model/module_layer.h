@@ -16,6 +16,9 @@ namespace gyre {
 
 class ModuleLayer final : public Layer {
  public:
+  // Parameters have the compute type. Inputs have the type of the layer before, and those of the first layer the
+  // batch's: with bf16 compute and fp32 inputs, its forward must cast them, as in
+  // input.to(module.parameters()[0].scalar_type()).
   using Forward = std::function<at::Tensor(torch::nn::Module& module, const at::Tensor& input)>;
   // 0-dim mean loss of a microbatch.
   using Loss = std::function<at::Tensor(const at::Tensor& output, const at::Tensor& targets)>;
@@ -24,7 +27,8 @@ class ModuleLayer final : public Layer {
   // are the initial weights; matrices have weight decay and basis rotation. With `loss` this is the last layer of a
   // model. Random numbers that the module draws come from torch's generator, which gyre's determinism does not cover.
   // Errors: InputError for a module with buffers (running statistics belong to no version and no microbatch), with
-  // frozen parameters, or with one parameter in two places.
+  // frozen parameters, or with one parameter in two places, and for no module or forward. In training, the last layer
+  // throws InputError if it has no loss, its batch no targets, or its loss dimensions.
   ModuleLayer(std::string name, std::shared_ptr<torch::nn::Module> module, Forward forward, Loss loss = {});
 
   const std::string& name() const override { return name_; }

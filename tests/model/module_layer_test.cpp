@@ -169,5 +169,73 @@ TEST(ModuleLayer, RefusesFrozenParametersAndTiedOnes) {
   }
 }
 
+// What the functor's InputError says, or "no error".
+template <typename Work>
+std::string refusal(const Work& work) {
+  try {
+    work();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(ModuleLayer, RefusesNoModuleAndNoForward) {
+  EXPECT_EQ(refusal([] { ModuleLayer("one", nullptr, run_sequential); }), "module 'one': the module is null");
+  EXPECT_EQ(refusal([] { ModuleLayer("one", perceptron(3, 2), nullptr); }),
+            "module 'one': the forward function is null");
+}
+
+// The last layer's training step on a batch of 16, which may have no targets.
+std::string refusal_of_step(ModuleLayer::Loss loss, bool has_targets) {
+  const at::NoGradGuard no_grad;
+  const Stage stage({std::make_shared<ModuleLayer>("out", perceptron(3, 1), run_sequential, std::move(loss))}, 0);
+  return refusal([&] {
+    std::vector<StageSaved> saved(1);
+    LayerContext context;
+    if (has_targets) context.targets = at::randn({16, 1});
+    const auto weights = initial_weights(stage);
+    stage.forward(weights, at::randn({16, 3}), context, saved[0]);
+    auto gradients = zeros(stage);
+    stage.backward(weights, at::scalar_tensor(1.0), saved[0], gradients);
+  });
+}
+
+TEST(ModuleLayer, RefusesALossThatIsNoMean) {
+  EXPECT_EQ(refusal_of_step(squared_error, true), "no error");
+  const auto of_each = [](const at::Tensor& y, const at::Tensor& target) { return (y - target).square(); };
+  EXPECT_EQ(refusal_of_step(of_each, true),
+            "module 'out': its loss has the shape (16, 1); give a mean, of no dimensions");
+  EXPECT_EQ(refusal_of_step(squared_error, false),
+            "module 'out' has a loss and no targets; give a loss to the last layer alone, and targets to every batch");
+  EXPECT_EQ(
+      refusal_of_step({}, true),
+      "module 'out' is the last layer, and its output has the shape (16, 1); give it a loss, which is a mean of no "
+      "dimensions");
+}
+
+TEST(ModuleLayer, WhatTheOutputDoesNotDependOnHasAZeroGradient) {
+  const at::NoGradGuard no_grad;
+  const ModuleLayer ignores_input("one", perceptron(3, 2), [](nn::Module& module, const at::Tensor& x) {
+    return run_sequential(module, at::ones_like(x));
+  });
+  const ModuleLayer is_constant("two", perceptron(3, 2), [](nn::Module&, const at::Tensor& x) {
+    return at::ones({x.size(0), 2});
+  });
+  for (const ModuleLayer* layer : {&ignores_input, &is_constant}) {
+    std::vector<at::Tensor> weights, sums;
+    for (const auto& spec : layer->parameters()) {
+      weights.push_back(spec.initialization.value);
+      sums.push_back(at::zeros(spec.shape));
+    }
+    Saved saved;
+    layer->forward(weights, at::randn({4, 3}), LayerContext(), saved);
+    const at::Tensor grad_input = layer->backward_input(weights, at::ones({4, 2}), saved);
+    EXPECT_TRUE(at::equal(grad_input, at::zeros({4, 3})));
+    layer->backward_weights(saved, sums);
+    EXPECT_EQ(sums.back().abs().sum().item<double>() > 0, layer == &ignores_input);
+  }
+}
+
 }  // namespace
 }  // namespace gyre
