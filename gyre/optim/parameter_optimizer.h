@@ -11,7 +11,8 @@
 namespace gyre {
 
 // Parameter: what is kept for one parameter. It has
-//   Config: AdamSettings, or these and the table of its own that is called Settings
+//   Config: AdamSettings or, if the kind has a table of its own, which Parameter calls Settings, a struct derived from
+//     both and nothing more: struct Config : AdamSettings, Settings {}
 //   Parameter(const Config&, const ParameterSpec&, at::Device)
 //   step(const Config&, weight, gradient, context), save(state) and load(state), as Optimizer has them
 //   static double state_bytes(const Config&, const ParameterSpec&)
