@@ -26,14 +26,14 @@ std::string refusal(const Schedule& schedule, const CostModel& costs, const Simu
 
 TEST(WrongNumbers, OfCostsAreNamed) {
   const std::vector<std::pair<std::function<void(CostModel&)>, std::string>> faults = {
-      {[](CostModel& costs) { costs = uniform_costs(-2); }, "backward is -2; give 0 to 1"},
-      {[](CostModel& costs) { costs = uniform_costs(kNan); }, "backward is nan; give 0"},
-      {[](CostModel& costs) { costs.stages[0].update = kInfinity; }, "update is inf; give 0"},
+      {[](CostModel& costs) { costs = uniform_costs(-2); }, "backward is -2; give a finite number, 0 or more"},
+      {[](CostModel& costs) { costs = uniform_costs(kNan); }, "backward is nan; give a finite"},
+      {[](CostModel& costs) { costs.stages[0].update = kInfinity; }, "update is inf; give a finite"},
       {[](CostModel& costs) { costs.stages[0].output_bytes = -1; }, "output_bytes is -1; give 0 or more"},
-      {[](CostModel& costs) { costs.link.latency = -1; }, "link latency is -1; give 0"},
+      {[](CostModel& costs) { costs.link.latency = -1; }, "link latency is -1; give a finite"},
       {[](CostModel& costs) { costs.link.bandwidth = 0; }, "link bandwidth is 0; give more than 0"},
       {[](CostModel& costs) { costs.link.bandwidth = kNan; }, "link bandwidth is nan; give more than 0"},
-      {[](CostModel& costs) { costs.checkpoint = -1; }, "checkpoint is -1; give 0"},
+      {[](CostModel& costs) { costs.checkpoint = -1; }, "checkpoint is -1; give a finite"},
       {[](CostModel& costs) { costs.tokens_per_microbatch = -1; }, "tokens_per_microbatch is -1; give 0"},
   };
   const Schedule schedule = make_schedule({"1f1b", 4, 8});
@@ -43,6 +43,13 @@ TEST(WrongNumbers, OfCostsAreNamed) {
     change(costs);
     EXPECT_THAT(refusal(schedule, costs, {.microbatches = 8}), HasSubstr(words));
   }
+}
+
+// A stage of a large model takes more multiply-adds than a file may have seconds.
+TEST(WrongNumbers, AreNotThoseThatAreOnlyLarge) {
+  CostModel costs = uniform_costs(2);
+  costs.stages[0].forward = 1e18;
+  EXPECT_EQ(refusal(make_schedule({"1f1b", 4, 8}), costs, {.microbatches = 8}), "no error");
 }
 
 TEST(WrongNumbers, OfARunAreNamed) {
