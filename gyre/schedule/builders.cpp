@@ -49,6 +49,11 @@ Schedule build_and_validate(const ScheduleKind& kind, const ScheduleOptions& opt
         kind.name, schedule.forward_only ? "for evaluation" : "for training", counted(schedule.stages, "stage"),
         schedule.window, counted(options.stages, "stage"), options.window));
   }
+  if (const int64_t each = stages_per_worker(kind, options.own); schedule.workers * each != schedule.stages) {
+    throw InputError(fmt::format("schedule {}: its builder has made {} for {}, and its stages_per_worker is {}",
+                                 kind.name, counted(schedule.workers, "worker"), counted(schedule.stages, "stage"),
+                                 each));
+  }
   validate(schedule);
   return schedule;
 }

@@ -25,14 +25,20 @@ Schedule backward_first(const ScheduleOptions& options) {
     forwards(stage, window, actions);
   });
 }
-Schedule throws(const ScheduleOptions&) {
-  throw std::runtime_error("no order found");
-}
 Schedule no_windows(const ScheduleOptions& options) {
   return flushed_pipeline(options, [](int stage, int64_t window, std::vector<Action>& actions) {
     forwards(stage, window, actions);
     backwards(stage, window, actions);
   });
+}
+Schedule idle_worker(const ScheduleOptions& options) {
+  Schedule schedule = no_windows(options);
+  ++schedule.workers;
+  schedule.programs.emplace_back();
+  return schedule;
+}
+Schedule throws(const ScheduleOptions&) {
+  throw std::runtime_error("no order found");
 }
 
 }  // namespace
@@ -40,6 +46,7 @@ Schedule no_windows(const ScheduleOptions& options) {
 void add_faulty() {
   schedule_kinds().add({"no-backward", "forwards alone", no_backward, flushing_windows});
   schedule_kinds().add({"backward-first", "each backward before its forward", backward_first, flushing_windows});
+  schedule_kinds().add({"idle-worker", "a worker too many", idle_worker, flushing_windows});
   schedule_kinds().add({"throws", "its builder throws", throws, flushing_windows});
   schedule_kinds().add({"no-windows", "GPipe without suitable windows", no_windows});
   optimizer_kinds().add({.name = "makes-none", .meaning = "its maker gives null"});

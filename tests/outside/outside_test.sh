@@ -32,9 +32,11 @@ refuses "$no_backward" "$gyre" train run.toml --out c --check --set pipeline.sch
 ends 2 "schedule backward-first: 0B0 on worker 0: deadlock: it needs 0F0" "$gyre" simulate --schedule backward-first \
   --stages 1 --window 2
 ends 2 "schedule backward-first: 0B0 on worker 0: deadlock" "$gyre" train run.toml --out c --check --set pipeline.schedule=backward-first
+refuses "schedule idle-worker: its builder has made 3 workers for 2 stages, and its stages_per_worker is 1" \
+  "$gyre" simulate --schedule idle-worker --stages 2
 refuses "schedule throws: its builder has failed: no order found" "$gyre" simulate --schedule throws --stages 2
 "$gyre" plan run.toml >plan.txt 2>plan.err || fail "plan: $(cat plan.err)"
-for faulty in no-backward backward-first throws; do
+for faulty in no-backward backward-first idle-worker throws; do
   grep "left out: $faulty: schedule $faulty: " plan.txt >left_out.txt || fail "plan ranks $faulty: $(cat plan.txt)"
 done
 "$gyre" simulate --schedule no-windows --stages 2 >/dev/null || fail "a schedule that says nothing of its windows"

@@ -141,7 +141,7 @@ TEST(PipelineChecks, TheLastLayerGivesALoss) {
   EXPECT_EQ(complaint_of_last_layer(linear_layer("out", 1, mean_loss)), "");
   EXPECT_THAT(complaint_of_last_layer(linear_layer("out", 1)), HasSubstr("of shape (4, 1) where its loss must be"));
   EXPECT_THAT(complaint_of_last_layer(linear_layer("out", 1, mean_loss), /*has_targets=*/false),
-              HasSubstr("batches must have targets"));
+              HasSubstr("module 'out' has a loss and no targets"));
 }
 
 std::string complaint_of_segment(Pipeline& pipeline, int64_t microbatches) {
