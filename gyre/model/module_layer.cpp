@@ -143,12 +143,6 @@ at::Tensor ModuleLayer::backward_input(const WeightView& weights, const at::Tens
   const bool same_version = flight->version.is_known() && flight->version == weights.version();
   if (!same_version) record(weights, *flight);
 
-  if (grad_output.dim() == 0 && flight->output.dim() > 0) {  // the gradient of a loss
-    throw InputError(fmt::format(
-        "module '{}' is the last layer, and its output has the shape ({}); give it a loss, which is a mean of no "
-        "dimensions",
-        name_, fmt::join(flight->output.sizes(), ", ")));
-  }
   std::vector<at::Tensor> inputs = flight->copy->parameters;
   const bool has_input_gradient = flight->input.requires_grad();
   if (has_input_gradient) inputs.push_back(flight->input);

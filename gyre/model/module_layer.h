@@ -27,8 +27,8 @@ class ModuleLayer final : public Layer {
   // are the initial weights; matrices have weight decay and basis rotation. With `loss` this is the last layer of a
   // model. Random numbers that the module draws come from torch's generator, which gyre's determinism does not cover.
   // Errors: InputError for a module with buffers (running statistics belong to no version and no microbatch), with
-  // frozen parameters, or with one parameter in two places, and for no module or forward. In training, the last layer
-  // throws InputError if it has no loss, its batch no targets, or its loss dimensions.
+  // frozen parameters, or with one parameter in two places, and for no module or forward. In training, a layer
+  // with a loss throws InputError if the batch has no targets, or its loss has dimensions.
   ModuleLayer(std::string name, std::shared_ptr<torch::nn::Module> module, Forward forward, Loss loss = {});
 
   const std::string& name() const override { return name_; }
