@@ -67,10 +67,11 @@ struct PipelineSettings {
           "applied, after the stage's longest delay; corrected: as latest, but the backward reads an estimate of the "
           "forward's version. auto: the "
           "optimizer's policy if it has one, else the schedule's");
-    visit("recompute", self.recompute, Range{},
-          "store only the input of each stage, and repeat the stage's forward before the backward: a third more "
-          "computation, and less memory in stages with several microbatches in flight. A single stage, or the last of "
-          "1f1b, has one, and saves nothing");
+    visit(
+        "recompute", self.recompute, Range{},
+        "keep only the inputs of groups of layers, and repeat the forward of each group in the backward: up to a third "
+        "more computation for less memory. The groups are those with which a stage needs least memory, for what its "
+        "layers save and for the microbatches that the schedule has in flight there");
     visit(
         "executor", self.executor, one_of(executor_kinds().names()),
         "replay: one thread runs all workers in turn; threads: a thread for each worker; processes: the same, with the "

@@ -59,38 +59,50 @@ at::Tensor Stage::forward(const WeightView& weights, const at::Tensor& input, La
                           StageSaved& saved) const {
   saved.resize(layers_.size());
   at::Tensor x = input;
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    context.layer = first_layer_ + static_cast<int>(i);
-    x = layers_[i]->forward(weights.part(offsets_[i], offsets_[i + 1] - offsets_[i]), x, context, saved[i]);
-  }
+  for (size_t i = 0; i < layers_.size(); ++i) x = forward_layer(i, weights, x, context, saved[i]);
   return x;
 }
 
 at::Tensor Stage::backward_input(const WeightView& weights, at::Tensor grad_output, StageSaved& saved) const {
-  for (size_t i = layers_.size(); i-- > 0;) {
-    grad_output =
-        layers_[i]->backward_input(weights.part(offsets_[i], offsets_[i + 1] - offsets_[i]), grad_output, saved[i]);
-  }
+  for (size_t i = layers_.size(); i-- > 0;) grad_output = backward_input_layer(i, weights, grad_output, saved[i]);
   return grad_output;
 }
 
 void Stage::backward_weights(StageSaved& saved, const GradientSums& gradients) const {
-  for (size_t i = layers_.size(); i-- > 0;) {
-    layers_[i]->backward_weights(saved[i], gradients.part(offsets_[i], offsets_[i + 1] - offsets_[i]));
-  }
+  for (size_t i = layers_.size(); i-- > 0;) layers_[i]->backward_weights(saved[i], gradients_of(i, gradients));
 }
 
 at::Tensor Stage::backward(const WeightView& weights, at::Tensor grad_output, StageSaved& saved,
                            const GradientSums& gradients) const {
-  for (size_t i = layers_.size(); i-- > 0;) {
-    const size_t count = offsets_[i + 1] - offsets_[i];
-    grad_output = layers_[i]->backward(weights.part(offsets_[i], count), grad_output, saved[i],
-                                       gradients.part(offsets_[i], count));
-  }
+  for (size_t i = layers_.size(); i-- > 0;) grad_output = backward_layer(i, weights, grad_output, saved[i], gradients);
   return grad_output;
 }
 
-int64_t saved_bytes(const StageSaved& saved) {
+at::Tensor Stage::forward_layer(size_t layer, const WeightView& weights, const at::Tensor& input, LayerContext context,
+                                Saved& saved) const {
+  context.layer = first_layer_ + static_cast<int>(layer);
+  return layers_[layer]->forward(weights_of(layer, weights), input, context, saved);
+}
+
+at::Tensor Stage::backward_input_layer(size_t layer, const WeightView& weights, const at::Tensor& grad_output,
+                                       Saved& saved) const {
+  return layers_[layer]->backward_input(weights_of(layer, weights), grad_output, saved);
+}
+
+at::Tensor Stage::backward_layer(size_t layer, const WeightView& weights, const at::Tensor& grad_output, Saved& saved,
+                                 const GradientSums& gradients) const {
+  return layers_[layer]->backward(weights_of(layer, weights), grad_output, saved, gradients_of(layer, gradients));
+}
+
+WeightView Stage::weights_of(size_t layer, const WeightView& weights) const {
+  return weights.part(offsets_[layer], offsets_[layer + 1] - offsets_[layer]);
+}
+
+GradientSums Stage::gradients_of(size_t layer, const GradientSums& gradients) const {
+  return gradients.part(offsets_[layer], offsets_[layer + 1] - offsets_[layer]);
+}
+
+int64_t saved_bytes(std::span<const Saved> saved) {
   std::map<const void*, int64_t> storages;
   for (const Saved& layer : saved) {
     layer.for_each_tensor([&](const at::Tensor& tensor) {

@@ -53,7 +53,19 @@ class Stage {
   at::Tensor backward(const WeightView& weights, at::Tensor grad_output, StageSaved& saved,
                       const GradientSums& gradients) const;
 
+  // The same of one layer, counted from the stage's first. Weights and gradients are the whole stage's.
+  size_t layer_count() const { return layers_.size(); }
+  at::Tensor forward_layer(size_t layer, const WeightView& weights, const at::Tensor& input, LayerContext context,
+                           Saved& saved) const;
+  at::Tensor backward_input_layer(size_t layer, const WeightView& weights, const at::Tensor& grad_output,
+                                  Saved& saved) const;
+  at::Tensor backward_layer(size_t layer, const WeightView& weights, const at::Tensor& grad_output, Saved& saved,
+                            const GradientSums& gradients) const;
+
  private:
+  WeightView weights_of(size_t layer, const WeightView& weights) const;
+  GradientSums gradients_of(size_t layer, const GradientSums& gradients) const;
+
   Layers layers_;
   int first_layer_;
   std::vector<size_t> offsets_;  // of each layer's first weight, and the total count at the end
@@ -62,7 +74,7 @@ class Stage {
 };
 
 // Bytes that a microbatch saves for its backward. Tensors that share a storage count once, with the whole storage.
-int64_t saved_bytes(const StageSaved& saved);
+int64_t saved_bytes(std::span<const Saved> saved);
 
 // The initial fp32 value of a parameter. It depends only on the spec, with its full name, and on the seed, so it is the
 // same for any partition.

@@ -9,7 +9,6 @@
 #include <map>
 #include <memory>
 #include <set>
-#include <span>
 #include <tuple>
 #include <utility>
 
@@ -18,7 +17,6 @@
 #include "gyre/core/error.h"
 #include "gyre/core/ordered_workers.h"
 #include "gyre/core/text.h"
-#include "gyre/plan/partition.h"
 #include "gyre/plan/shapes.h"
 #include "gyre/schedule/delay.h"
 #include "gyre/simulate/simulator.h"
@@ -355,87 +353,7 @@ class Planner {
   std::tuple<int64_t, std::string> min_memory_{std::numeric_limits<int64_t>::max(), ""};
 };
 
-// A stage's peak of temporary tensors, besides the activations of all its layers. When a layer's backward runs, the
-// layers after it have already freed their activations, which reduces the peak. If the halves of the backward come
-// apart, these layers have freed nothing, and hold `split_bytes`.
-int64_t passing_bytes(std::span<const LayerProfile> layers, bool splits) {
-  int64_t max = 0, released = 0;
-  for (size_t i = layers.size(); i-- > 0;) {
-    max = std::max(max, layers[i].passing_bytes - released);
-    released += splits ? -layers[i].split_bytes : layers[i].activation_bytes;
-  }
-  return max;
-}
-
-// A window's first backward goes through the layers from the last to the first, and each frees its activations and
-// allocates its gradients. So all activations, all gradients and `passing` bytes are never in memory at once. Returns
-// how much their sum exceeds the actual peak.
-int64_t replaced_bytes(std::span<const LayerProfile> layers, int64_t passing) {
-  int64_t activations = 0, gradients = 0;
-  for (const LayerProfile& layer : layers) activations += layer.activation_bytes;
-  const int64_t activations_at_first = activations;
-  int64_t max = 0;
-  for (size_t i = layers.size(); i-- > 0;) {
-    max = std::max(max, activations + gradients + layers[i].passing_bytes);
-    gradients += layers[i].gradient_bytes;
-    max = std::max(max, activations + gradients + layers[i].weights_passing_bytes);
-    activations -= layers[i].activation_bytes;
-  }
-  return activations_at_first + gradients + passing - max;
-}
-
 }  // namespace
-
-CostModel stage_costs(const std::vector<LayerProfile>& layers, const Schedule& schedule, int64_t window, bool recompute,
-                      int64_t tokens_per_microbatch) {
-  std::vector<double> seconds;
-  for (const LayerProfile& layer : layers) {
-    seconds.push_back(static_cast<double>(window) * (layer.forward + layer.backward()) + layer.update);
-  }
-  const bool late = std::any_of(layers.begin(), layers.end(), [](const LayerProfile& layer) {
-    return layer.late_bytes > 0 || layer.late_update_bytes != layer.update_bytes;
-  });
-  const std::vector<int64_t> delays = late ? longest_delays(schedule).delay : std::vector<int64_t>(schedule.stages);
-  const std::vector<int64_t> forecasts = forecast_steps(schedule, schedule.weights);
-  CostModel model;
-  model.tokens_per_microbatch = tokens_per_microbatch;
-  for (const LayerRange range : partition_by_cost(seconds, schedule)) {
-    const size_t stage = model.stages.size();
-    const bool splits = splits_backward(schedule, static_cast<int>(stage));
-    StageCost cost;
-    cost.forward = cost.backward_input = cost.backward_weights = 0;
-    const auto own = std::span(layers).subspan(range.begin, range.end - range.begin);
-    cost.passing_bytes = passing_bytes(own, splits);
-    cost.replaced_bytes = replaced_bytes(own, cost.passing_bytes);
-    for (int i = range.begin; i < range.end; ++i) {
-      const LayerProfile& layer = layers[i];
-      cost.forward += layer.forward;
-      cost.backward_input += layer.backward_input;
-      cost.backward_weights += layer.backward_weights;
-      cost.update += layer.update;
-      cost.activation_bytes += layer.activation_bytes;
-      if (splits) cost.split_bytes += layer.split_bytes;
-      cost.weight_bytes += layer.weight_bytes;
-      cost.gradient_bytes += layer.gradient_bytes;
-      cost.optimizer_bytes += layer.optimizer_bytes + delays[stage] * layer.late_bytes;
-      cost.update_bytes = std::max(cost.update_bytes, delays[stage] > 0 ? layer.late_update_bytes : layer.update_bytes);
-      if (forecasts[stage] > 0) cost.optimizer_bytes += layer.forecast_bytes;
-      cost.tied_bytes += layer.tied_bytes;
-    }
-    cost.output_bytes = range.end < static_cast<int>(layers.size()) ? layers[range.end - 1].output_bytes : 0;
-    if (recompute) {
-      cost.backward_input += cost.forward;
-      // What the microbatch whose backward runs keeps besides its input.
-      const int64_t made_again = std::max<int64_t>(cost.activation_bytes - layers[range.begin].input_bytes, 0);
-      cost.passing_bytes += made_again;
-      if (splits) cost.split_bytes += made_again;
-      cost.activation_bytes = layers[range.begin].input_bytes;
-    }
-    cost.backward = cost.backward_input + cost.backward_weights;
-    model.stages.push_back(cost);
-  }
-  return model;
-}
 
 Plan make_plan(const std::vector<LayerProfile>& layers, const PlanOptions& options) {
   return Planner(layers, options).run();

@@ -9,31 +9,13 @@
 #include <vector>
 
 #include "gyre/cluster/cluster.h"
+#include "gyre/plan/stage_costs.h"
 #include "gyre/plan/steady_state.h"
 #include "gyre/schedule/builders.h"
 #include "gyre/simulate/cost_model.h"
 #include "gyre/simulate/link_use.h"
 
 namespace gyre {
-
-// One layer of the model, measured for one microbatch, in seconds and bytes.
-struct LayerProfile {
-  std::string name;
-  double forward = 0, backward_input = 0, backward_weights = 0;
-  double update = 0;
-  int64_t input_bytes = 0;  // what a stage that begins here saves with recompute
-  int64_t output_bytes = 0;
-  int64_t activation_bytes = 0;       // held between forward and backward
-  int64_t passing_bytes = 0;          // peak of temporary tensors in its backward, besides activation_bytes
-  int64_t weights_passing_bytes = 0;  // of these, when the gradients of its own weights are there too
-  int64_t split_bytes = 0;            // held besides between the halves of a split backward
-  int64_t weight_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;
-  int64_t late_bytes = 0;      // the optimizer's besides, for each update by which gradients are late
-  int64_t forecast_bytes = 0;  // the owner's besides, at a stage whose weights are forecast
-  int64_t update_bytes = 0, late_update_bytes = 0;  // only while an update is made; the second if gradients are late
-  int64_t tied_bytes = 0;                           // see StageCost
-  double backward() const { return backward_input + backward_weights; }
-};
 
 // A schedule read from a file, with the options it was read with.
 struct ScheduleOfFile {
@@ -96,11 +78,6 @@ struct Plan {
   // none was found.
   int64_t common_window = 0;
 };
-
-// Costs of the schedule's stages, with its policy for weights. The layers are partitioned by the time that they take
-// from one update to the next, with `window` microbatches. Errors: InputError for more stages than layers.
-CostModel stage_costs(const std::vector<LayerProfile>& layers, const Schedule& schedule, int64_t window, bool recompute,
-                      int64_t tokens_per_microbatch);
 
 // Errors: InputError if nothing fits the memory limit (the message says what would), or if no schedule suits the
 // workers (the message says why).

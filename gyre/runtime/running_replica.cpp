@@ -64,16 +64,16 @@ bool RunningReplica::forward(const Action& action) {
   in_flight.version = worker_.checked_version(action, version());
   in_flight.tied = tied_;
   const ReadWeights weights(replica_.layers, replica_.weights->for_forward(), tied_ ? &tied_->weight : nullptr);
-  at::Tensor output = replica_.layers.forward(weights.view(), input->tensor, input->context, in_flight.saved);
+  at::Tensor output = replica_.passes.forward(weights.view(), input->tensor, input->context, in_flight.kept);
   if (is_last()) check_loss(output);
   if (!is_last()) {
     send_output(action, std::move(output), input->first_version);
   } else if (schedule().forward_only) {
     report_loss(action, std::move(output));
   } else {
-    in_flight.loss = std::move(output);
+    in_flight.kept.loss = std::move(output);
   }
-  if (!schedule().forward_only) save_for_backward(action, std::move(in_flight), std::move(*input));
+  if (!schedule().forward_only) save_for_backward(action, std::move(in_flight));
   return true;
 }
 
@@ -122,16 +122,9 @@ void RunningReplica::send_output(const Action& action, at::Tensor output, int64_
   send_from(worker_.device, *links_.outputs, std::move(message));
 }
 
-void RunningReplica::save_for_backward(const Action& action, InFlight in_flight, Input input) {
-  StageSizes& sizes = seen_.sizes;
-  if (worker_.options.recompute) {
-    in_flight.saved.clear();
-    in_flight.input = std::move(input.tensor);
-    in_flight.context = std::move(input.context);
-    sizes.activation_bytes = static_cast<int64_t>(in_flight.input.nbytes());
-  } else if (sizes.activation_bytes == 0) {
-    sizes.activation_bytes = saved_bytes(in_flight.saved);
-  }
+void RunningReplica::save_for_backward(const Action& action, InFlight in_flight) {
+  int64_t& bytes = seen_.sizes.activation_bytes;
+  if (bytes == 0) bytes = in_flight.kept.bytes();
   if (!reads_latest(worker_.options.weights)) in_flight.stashed = replica_.weights;
   in_flight_.emplace(action.microbatch, std::move(in_flight));
 }
@@ -147,21 +140,19 @@ bool RunningReplica::backward(const Action& action) {
   const int64_t mismatch = reads_latest(worker_.options.weights) ? found - microbatch.version : 0;
   ++seen_.mismatch[mismatch];
 
-  const Stage& layers = replica_.layers;
-  const ReadWeights read(layers, mismatch == 0 ? weights->for_forward() : weights->for_backward(),
+  const ReadWeights read(replica_.layers, mismatch == 0 ? weights->for_forward() : weights->for_backward(),
                          microbatch.tied ? &microbatch.tied->weight : nullptr);
-  if (microbatch.input.defined()) recompute_forward(read.view(), microbatch);
   at::Tensor grad_input;
   const bool split = action.kind == ActionKind::BackwardInput;
   if (split) {
-    grad_input = layers.backward_input(read.view(), std::move(*grad_output), microbatch.saved);
+    grad_input = replica_.passes.backward_input(read.view(), std::move(*grad_output), microbatch.kept);
     microbatch.stashed.reset();
     microbatch.tied.reset();
   } else {
     const GradientSums sums = replica_.gradients.sums(worker_.window_of(action));
-    grad_input = layers.backward(read.view(), std::move(*grad_output), microbatch.saved, sums);
+    grad_input = replica_.passes.backward(read.view(), std::move(*grad_output), microbatch.kept, sums);
   }
-  if (is_last()) report_loss(action, std::move(microbatch.loss));
+  if (is_last()) report_loss(action, std::move(microbatch.kept.loss));
   if (!is_first()) {
     send_from(worker_.device, *links_.grad_inputs, {action.microbatch, {std::move(grad_input)}, {}, {}});
   }
@@ -181,17 +172,11 @@ std::optional<at::Tensor> RunningReplica::receive_grad_output(const Action& acti
   return std::move(message->tensors[0]);
 }
 
-void RunningReplica::recompute_forward(const WeightView& weights, InFlight& microbatch) const {
-  at::Tensor output =
-      replica_.layers.forward(weights, std::exchange(microbatch.input, {}), microbatch.context, microbatch.saved);
-  if (is_last()) microbatch.loss = std::move(output);
-}
-
 void RunningReplica::backward_weights(const Action& action) {
   worker_.checked_version(action, version());
   const auto entry = in_flight_.find(action.microbatch);
   const GradientSums sums = replica_.gradients.sums(worker_.window_of(action));
-  replica_.layers.backward_weights(entry->second.saved, sums);
+  replica_.layers.backward_weights(entry->second.kept.saved, sums);
   finish_gradient(action, entry->second);
   in_flight_.erase(entry);
 }

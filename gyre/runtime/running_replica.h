@@ -54,17 +54,13 @@ class RunningReplica {
     int64_t version = 0;   // read by the forward, counted from the segment's start
     WeightReader stashed;  // with WeightPolicy::Stash
     TiedReader tied;       // at the last stage of a tied model
-    StageSaved saved;
-    at::Tensor loss;   // at the last stage; its value may come only with the backward
-    at::Tensor input;  // with recompute; `saved` is then empty until the backward
-    LayerContext context;
+    StagePasses::Kept kept;
   };
   std::optional<Input> receive_input(const Action& action);
   LayerContext layer_context(const Action& action) const;
   void send_output(const Action& action, at::Tensor output, int64_t first_version);
-  void save_for_backward(const Action& action, InFlight in_flight, Input input);
+  void save_for_backward(const Action& action, InFlight in_flight);
   std::optional<at::Tensor> receive_grad_output(const Action& action);
-  void recompute_forward(const WeightView& weights, InFlight& microbatch) const;
   void report_loss(const Action& action, at::Tensor loss);
 
   void finish_gradient(const Action& action, const InFlight& microbatch);

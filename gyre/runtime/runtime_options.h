@@ -25,7 +25,7 @@ struct RuntimeOptions {
   std::vector<at::Device> devices;      // [worker]: where it computes; empty: all on the CPU
   WeightPolicy weights = WeightPolicy::Stash;
   double discrepancy = 0;  // WeightPolicy::Corrected: D, between 0 and 1
-  bool recompute = false;  // save only a stage's input, and rerun its forward before the backward
+  bool recompute = false;  // save only the inputs of groups of layers, and repeat their forwards in the backward
   ClipScope clip_scope = ClipScope::None;
   double clip = 0;                               // largest gradient norm within the scope
   double ema_decay = 0;                          // of the averages of weights (optim/weight_average.h); 0: no averages

@@ -48,6 +48,8 @@ PipelinePlan::PipelinePlan(Schedule s, const Layers& layers, const std::vector<L
       mean_delays(mean_delays_by_stage(schedule)),
       in_flight(most_in_flight(schedule)) {
   for (at::Device& device : options.devices) device = find_device(device);
+  recompute.resize(static_cast<size_t>(schedule.stages));
+  if (options.recompute) std::ranges::copy(held_microbatches(schedule), recompute.begin());
   for (const LayerRange& range : ranges) {
     stages.emplace_back(Layers(layers.begin() + range.begin, layers.begin() + range.end), range.begin);
     shards.push_back(cut_into_shards(stages.back().parameters(), schedule.shards()));
@@ -76,7 +78,7 @@ WorkerState::WorkerState(int worker, const PipelinePlan& plan)
     for (int pipeline = 0; pipeline < plan.schedule.pipelines; ++pipeline) {
       if (plan.schedule.worker_of(pipeline, stage) != number) continue;
       replicas.try_emplace({pipeline, stage}, plan.stages[stage], device, layout,
-                           stage == 0 ? plan.shared : std::nullopt);
+                           stage == 0 ? plan.shared : std::nullopt, plan.recompute[stage]);
     }
     for (int shard = 0; shard < plan.schedule.shards(); ++shard) {
       if (plan.schedule.owner[shard][stage] == number) add_owner(stage, shard, plan);

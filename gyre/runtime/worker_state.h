@@ -17,6 +17,7 @@
 #include "gyre/runtime/gradient_windows.h"
 #include "gyre/runtime/runtime_options.h"
 #include "gyre/runtime/shards.h"
+#include "gyre/runtime/stage_passes.h"
 #include "gyre/runtime/weight_store.h"
 #include "gyre/schedule/layer_range.h"
 #include "gyre/schedule/schedule.h"
@@ -47,12 +48,19 @@ struct StageOwner {
 
 // A stage as run by one pipeline.
 struct Replica {
-  Replica(Stage layers, at::Device device, GradientWindows::Layout layout, std::optional<size_t> its_shared)
+  // recompute: see StagePasses.
+  Replica(Stage layers, at::Device device, GradientWindows::Layout layout, std::optional<size_t> its_shared,
+          std::optional<HeldMicrobatches> recompute)
       : layers(std::move(layers)),
+        passes(this->layers, recompute),
         gradients(this->layers.parameters(), device, layout, this->layers.tied()),
         shared(its_shared) {}
 
+  Replica(const Replica&) = delete;
+  Replica& operator=(const Replica&) = delete;
+
   Stage layers;
+  StagePasses passes;
   WeightReader weights;  // the current version; null until the segment's first has come
   GradientWindows gradients;
   std::optional<size_t> shared;  // index of its parameter that the last stage is tied to
@@ -75,7 +83,9 @@ struct PipelinePlan {
   std::vector<ForecastOptions> forecasts;       // [stage]
   std::vector<MeanDelays> mean_delays;          // [stage]
   std::vector<std::vector<int64_t>> in_flight;  // [pipeline][stage]: as most_in_flight() says of the schedule
-  std::optional<size_t> shared;                 // index of the first stage's parameter that the last stage is tied to
+  // [stage]: see StagePasses.
+  std::vector<std::optional<HeldMicrobatches>> recompute;
+  std::optional<size_t> shared;  // index of the first stage's parameter that the last stage is tied to
 };
 
 struct WorkerState {

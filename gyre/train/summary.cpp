@@ -177,11 +177,9 @@ std::string bubble_line(const Config& config, const Schedule& schedule, const La
                               100 * *bubble, can_shrink ? "; a larger accumulate makes it smaller" : ""));
 }
 
-// A stage keeps the input of each microbatch, and all of the one whose backward runs: with one stage there are no more.
 std::string may_not_fit(const Config& config) {
-  const bool recompute_helps = !config.pipeline.recompute && config.pipeline.stages > 1;
   return fmt::format("this may not fit: lower microbatch or context{}",
-                     recompute_helps ? ", or set recompute = true" : "");
+                     config.pipeline.recompute ? "" : ", or set recompute = true");
 }
 
 // What the worker that needs most memory holds on its device.

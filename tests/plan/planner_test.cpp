@@ -11,6 +11,7 @@
 #include "gyre/core/bytes.h"
 #include "gyre/core/error.h"
 #include "gyre/schedule/builders.h"
+#include "gyre/simulate/memory.h"
 
 namespace gyre {
 namespace {
@@ -363,12 +364,49 @@ TEST(Plan, StageCostsAddUpToTheLayers) {
   for (const LayerProfile& layer : layers) expected += layer.forward;
   EXPECT_NEAR(forward, expected, 1e-12);
   EXPECT_EQ(weights, 8 * 100);
+}
+
+// Layers that save 1000 bytes, of which 10 are their input, so groups are single layers.
+TEST(Plan, RecomputeRepeatsForwardsAndKeepsInputs) {
+  const auto layers = profiles(6, 2);
+  const Schedule three = make_schedule({.name = "pipedream", .stages = 3, .window = 1});
+  const CostModel costs = stage_costs(layers, three, 1, false, 100);
   const CostModel again = stage_costs(layers, three, 1, true, 100);
-  for (int stage = 0; stage < 3; ++stage) {
-    EXPECT_NEAR(again.stages[stage].backward, costs.stages[stage].backward + costs.stages[stage].forward, 1e-12);
-    EXPECT_EQ(again.stages[stage].activation_bytes, 10);
-    EXPECT_EQ(again.stages[stage].passing_bytes, costs.stages[stage].activation_bytes - 10) << "has the input already";
+  for (int stage = 0; stage < 2; ++stage) {
+    const StageCost &once = costs.stages[stage], &twice = again.stages[stage];
+    EXPECT_NEAR(twice.backward, once.backward + once.forward, 1e-12);
+    EXPECT_EQ(twice.activation_bytes, once.activation_bytes / 100) << "an input for each layer";
+    EXPECT_EQ(twice.passing_bytes, 1000 - 10) << "the last layer's, which has its input already";
   }
+  // The last stage's backward follows its forward, so the head, which is a group, is not repeated.
+  EXPECT_NEAR(again.stages[2].backward, costs.stages[2].backward + costs.stages[2].forward - 2, 1e-12);
+  EXPECT_EQ(again.stages[2].activation_bytes, costs.stages[2].activation_bytes / 100 - 10 + 1000);
+  EXPECT_EQ(again.stages[2].passing_bytes, 0);
+}
+
+// A single stage has one microbatch in flight.
+TEST(Plan, RecomputeSavesMemoryInASingleStage) {
+  const auto layers = profiles(14, 1);
+  const Schedule one = make_schedule({.name = "1f1b", .stages = 1, .window = 4});
+  const auto peak = [&](bool recompute) {
+    const CostModel costs = stage_costs(layers, one, 4, recompute, 100);
+    const WorkerMemory memory = peak_memory(one, costs, one.weights)[0];
+    return memory.activations + memory.passing;
+  };
+  EXPECT_EQ(peak(false), 16 * 1000);
+  EXPECT_EQ(peak(true), 15 * 10 + 1000);
+}
+
+// Between the halves of a split backward a stage holds what all layers saved, by whatever forward.
+TEST(Plan, RecomputeHoldsWholeStagesWhereBackwardsAreSplit) {
+  const auto layers = profiles(6, 2);
+  const Schedule split = make_schedule({.name = "zb-h1", .stages = 2, .window = 4});
+  ASSERT_TRUE(splits_backward(split, 0));
+  const StageCost once = stage_costs(layers, split, 4, false, 100).stages[0];
+  const StageCost twice = stage_costs(layers, split, 4, true, 100).stages[0];
+  EXPECT_EQ(twice.activation_bytes, 10);
+  EXPECT_EQ(twice.split_bytes, once.activation_bytes - 10);
+  EXPECT_EQ(twice.passing_bytes, once.activation_bytes - 10);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "gyre/core/error.h"
 #include "gyre/schedule/compute_costs.h"
 #include "gyre/schedule/delay.h"
+#include "gyre/schedule/recompute_groups.h"
 #include "gyre/schedule/validate.h"
 
 namespace gyre {
@@ -109,8 +110,8 @@ TEST(Flush, ChimeraIs1F1BButForRounding) {
 
 // With the weights that the forward read, running it again changes no bit, dropout included.
 TEST(Recompute, ChangesNothingButMemory) {
-  for (Experiment e :
-       {experiment("pipedream", 4, 1), experiment("zb-h1", 3, 4), experiment("zb-v", 4, 3), experiment("amdp", 4, 4)}) {
+  for (Experiment e : {experiment("pipedream", 4, 1), experiment("zb-h1", 3, 4), experiment("zb-v", 4, 3),
+                       experiment("amdp", 4, 4), experiment("1f1b", 1, 2), experiment("gpipe", 2, 6)}) {
     for (const at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
       e.compute = compute;
       e.dropout = 0.1;
@@ -120,11 +121,29 @@ TEST(Recompute, ChangesNothingButMemory) {
       const Outcome recomputed = run_experiment(e, 8);
       EXPECT_EQ(kept.recorder.losses, recomputed.recorder.losses) << name_of(e);
       EXPECT_TRUE(same_bits(kept.weights, recomputed.weights)) << name_of(e);
+      const auto held = held_microbatches(make_schedule({.name = e.schedule, .stages = e.stages, .window = e.window}));
       for (int stage = 0; stage < e.stages; ++stage) {
-        EXPECT_LT(recomputed.report.sizes[stage].activation_bytes, kept.report.sizes[stage].activation_bytes);
+        const int64_t all = kept.report.sizes[stage].activation_bytes;
+        const int64_t found = recomputed.report.sizes[stage].activation_bytes;
+        EXPECT_LE(found, all) << name_of(e);
+        if (e.stages == 1 || held[stage].most > 1) {
+          EXPECT_LT(found, all * 3 / 4) << name_of(e) << ", stage " << stage;
+        }
       }
     }
   }
+}
+
+// Where a backward reads newer weights than its forward, so does the forward that it repeats.
+TEST(Recompute, WithTheLatestWeightsIsTheSameUnderEveryExecutor) {
+  Experiment e = experiment("pipedream", 2, 1);
+  e.weights = WeightPolicy::Latest;
+  e.recompute = true;
+  const Outcome replay = run_experiment(e, 8);
+  e.executor = "threads";
+  const Outcome threads = run_experiment(e, 8);
+  EXPECT_EQ(replay.recorder.losses, threads.recorder.losses);
+  EXPECT_TRUE(same_bits(replay.weights, threads.weights));
 }
 
 TEST(Amdp, WithoutLearningTheLossIsThatOfOneDevice) {

@@ -62,6 +62,8 @@ TEST(WorkerMemory, IsPredictedWithinATenthUnderEverySchedule) {
 
 TEST(WorkerMemory, IsPredictedWithinATenthForEveryKindOfModelOptimizerAndPrecision) {
   expect_predicted({"pipeline.recompute=true"});
+  expect_predicted({"pipeline.recompute=true", "pipeline.stages=1", "pipeline.microbatch=16"});
+  expect_predicted({"pipeline.recompute=true", "pipeline.stages=4", "pipeline.microbatch=16"});
   expect_predicted({"optimizer.kind=\"basis-rotation\""});
   expect_predicted({"optimizer.kind=\"basis-rotation\"", "optimizer.basis-rotation.interval=2",
                     "optimizer.basis-rotation.refresh_lag=1"},
