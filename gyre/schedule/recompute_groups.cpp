@@ -81,11 +81,14 @@ std::vector<LayerRange> recompute_groups(std::span<const LayerKeeps> layers, con
   const auto needed = [&](const std::vector<LayerRange>& groups) {
     return (held.most - 1) * division.inputs(groups) + division.peak(groups);
   };
-  int64_t least = needed(best);
-  for (size_t count = 2; count <= layers.size(); ++count) {
-    std::vector<LayerRange> groups = division.least(count);
-    // More groups will not do if already the inputs of these take as much.
-    if (groups.size() < count || held.most * division.inputs(groups) >= least) break;
+  int64_t least = needed(best), peak = division.peak(best);
+  // Each round finds the division with the next lower peak, which has more groups, until there is none or the inputs of
+  // its groups already take as much as the best division needs.
+  while (true) {
+    std::vector<LayerRange> groups = division.within(peak - 1);
+    if (division.peak(groups) >= peak || held.most * division.inputs(groups) >= least) break;
+    groups = division.least(groups.size());
+    peak = division.peak(groups);
     if (needed(groups) < least) {
       least = needed(groups);
       best = std::move(groups);
