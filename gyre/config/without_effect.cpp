@@ -39,7 +39,8 @@ std::vector<std::string> settings_without_effect(const Config& config) {
       const char* const choice = name == "pipeline" ? "schedule" : "kind";
       for (const auto& [kind, table] : tables.tables()) {
         const auto keys = kind == chosen ? std::vector<std::string>() : changed_keys(table, defaults.of_kind(kind));
-        if (!keys.empty()) lines.push_back(line(fmt::format("{}.{}", name, kind), keys, fmt::format("{} is {}", choice, chosen)));
+        if (!keys.empty())
+          lines.push_back(line(fmt::format("{}.{}", name, kind), keys, fmt::format("{} is {}", choice, chosen)));
       }
     });
   });
