@@ -153,6 +153,16 @@ const char* name_of(Work work) {
   return "";
 }
 
+// That recompute makes the run fit, if it does.
+std::string advice_of_recompute(const Config& config, const MemoryLimit& limit, Work work) {
+  if (work != Work::Train || config.pipeline.recompute) return "";
+  Config other = config;
+  other.pipeline.recompute = true;
+  const double least = least_memory(other, work).total();
+  if (least > limit.bytes) return "";
+  return fmt::format(", or set [pipeline] recompute = true: {} at least", human_bytes(least));
+}
+
 // The model of a trained run cannot be changed, only how it is used.
 std::string advice(const Costliest& costliest, Work work) {
   const bool fixed = work != Work::Train && costliest.key != "[pipeline] microbatch";
@@ -233,8 +243,8 @@ void check_memory(const Config& config, const MemoryLimit& limit, Work work) {
   if (least <= limit.bytes) return;
   const Costliest costliest = costliest_key(config, least, work);
   const auto [needed, there] = distinct_bytes(least, limit.bytes);
-  throw InputError(fmt::format("{} needs {} at least, and {}; {}", name_of(work), needed, limit.with(there),
-                               advice(costliest, work)));
+  throw InputError(fmt::format("{} needs {} at least, and {}; {}{}", name_of(work), needed, limit.with(there),
+                               advice(costliest, work), advice_of_recompute(config, limit, work)));
 }
 
 bool has_room_for_copy(const PredictedMemory& memory, double program, const MemoryLimit& limit) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "gyre/build/devices.h"
 #include "gyre/config/schedule_options.h"
@@ -177,15 +178,25 @@ std::string bubble_line(const Config& config, const Schedule& schedule, const La
                               100 * *bubble, can_shrink ? "; a larger accumulate makes it smaller" : ""));
 }
 
-std::string may_not_fit(const Config& config) {
-  return fmt::format("this may not fit: lower microbatch or context{}",
-                     config.pipeline.recompute ? "" : ", or set recompute = true");
+// needed: the bytes that do not fit, by a prediction.
+std::string may_not_fit(const Config& config, const Schedule& schedule, const PredictedMemory& memory,
+                        const std::function<double(const PredictedMemory&)>& needed) {
+  const std::string line = "this may not fit: lower microbatch or context";
+  if (config.pipeline.recompute) return line;
+  Config other = config;
+  other.pipeline.recompute = true;
+  const double otherwise = needed(predict_memory(other, schedule));
+  if (otherwise >= needed(memory)) return line;
+  return fmt::format("{}, or set recompute = true, with which it would be {}", line, human_bytes(otherwise));
 }
 
 // What the worker that needs most memory holds on its device.
-std::string device_line(const Config& config, const PredictedMemory& memory) {
+std::string device_line(const Config& config, const Schedule& schedule, const PredictedMemory& memory) {
   const auto by_total = [](const WorkerMemory& a, const WorkerMemory& b) { return a.total() < b.total(); };
-  const auto most = std::max_element(memory.workers.begin(), memory.workers.end(), by_total);
+  const auto largest = [&](const PredictedMemory& of) {
+    return std::max_element(of.workers.begin(), of.workers.end(), by_total);
+  };
+  const auto most = largest(memory);
   const auto bytes = [](int64_t count) { return human_bytes(static_cast<double>(count)); };
   const auto device = device_memory(run_device(config));
   const std::string there = device ? fmt::format(" of its {}", bytes(device->total)) : "";
@@ -195,14 +206,21 @@ std::string device_line(const Config& config, const PredictedMemory& memory) {
                             config.pipeline.device, most - memory.workers.begin(), bytes(most->total()), there,
                             bytes(most->weights), bytes(most->gradients + most->received), bytes(most->optimizer),
                             bytes(most->activations + most->passing)));
-  if (device && most->total() > device->total) lines += line("", may_not_fit(config));
+  if (device && most->total() > device->total) {
+    const auto needed = [&](const PredictedMemory& of) { return static_cast<double>(largest(of)->total()); };
+    lines += line("", may_not_fit(config, schedule, memory, needed));
+  }
   return lines;
 }
 
-std::string memory_line(const Config& config, const PredictedMemory& memory, bool may_copy, const MemoryLimit& limit) {
+std::string memory_line(const Config& config, const Schedule& schedule, const PredictedMemory& memory, bool may_copy,
+                        const MemoryLimit& limit) {
   const MemoryParts& parts = memory.process;
   const double program = resident_bytes();
-  const double total = parts.total() + program + (may_copy ? memory.copy : 0);
+  const auto needed = [&](const PredictedMemory& of) {
+    return of.process.total() + program + (may_copy ? of.copy : 0);
+  };
+  const double total = needed(memory);
   const std::string copy = may_copy ? fmt::format(", copy for checkpoints {}", human_bytes(memory.copy)) : "";
   const std::string tensors =
       computes_on_host(config)
@@ -216,7 +234,7 @@ std::string memory_line(const Config& config, const PredictedMemory& memory, boo
                                   human_bytes(memory.copy)));
   }
   if (!limit.what.empty()) lines += line("", limit.with(human_bytes(limit.bytes)));
-  if (total > limit.bytes) lines += line("", may_not_fit(config));
+  if (total > limit.bytes) lines += line("", may_not_fit(config, schedule, memory, needed));
   return lines;
 }
 
@@ -237,8 +255,8 @@ std::string summarise(const Config& config, DoneBefore before, const Dataset& da
     text += line("", fmt::format("bf16 products: {}; training takes about as long as in fp32", bf16_products()));
   text += schedule_line(config, schedule);
   text += bubble_line(config, schedule, layers, ranges);
-  if (!computes_on_host(config)) text += device_line(config, memory);
-  text += memory_line(config, memory, may_copy, limit);
+  if (!computes_on_host(config)) text += device_line(config, schedule, memory);
+  text += memory_line(config, schedule, memory, may_copy, limit);
   text += rows.size() <= kMaxRows ? table_of(rows) : outline_of(rows, ranges);
   const LayerRange last = ranges.back();
   text += tied_line(Stage(Layers(layers.begin() + last.begin, layers.begin() + last.end), last.begin), rows);

@@ -45,6 +45,27 @@ TEST(CheckedRun, TokensThatNobodyEvaluatesMustBeSound) {
   }
 }
 
+TEST(CheckedRun, TheSummarySaysHowMuchRecomputeWouldSaveARunThatMayNotFit) {
+  const testing_support::TemporaryDirectory place;
+  Config config;
+  config.model.layers = 1;
+  config.model.width = config.model.context = 8;
+  config.model.heads = 2;
+  config.pipeline.stages = 1;
+  config.pipeline.schedule = "gpipe";
+  config.pipeline.accumulate = 1 << 16;  // all in memory at once
+  config.pipeline.microbatch = 1 << 12;
+  config.run.eval_every = 0;
+  config.data.tokens = place.path();
+  config.data.vocabulary = 50;
+  write_file_atomic(place / "train.bin", std::string(1000, '\0'));
+  EXPECT_THAT(
+      CheckedRun{config}.summary,
+      HasSubstr("this may not fit: lower microbatch or context, or set recompute = true, with which it would be"));
+  config.pipeline.recompute = true;
+  EXPECT_THAT(CheckedRun{config}.summary, Not(HasSubstr("recompute")));
+}
+
 // What a run of the configuration is refused for, with the configuration's faults.
 std::string complaint(const std::filesystem::path& file, const std::string& toml,
                       const std::vector<std::string>& overrides = {}) {

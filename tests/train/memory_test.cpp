@@ -12,7 +12,9 @@ namespace gyre {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 Config small() {
   return parse_config("[data]\ntokens = \"x\"\n[model]\nlayers = 4\nwidth = 32\nheads = 2\nvocabulary = 256\n", "x",
@@ -153,6 +155,21 @@ TEST(Memory, WhatCannotBeDoneWithATrainedRunIsRefused) {
   config.model.width = 1 << 20;
   EXPECT_THAT(complaint(config, 0x1p34, Work::Generate),
               AllOf(HasSubstr("generating with this run needs "), HasSubstr("width = 1048576 costs most; it takes")));
+}
+
+TEST(Memory, ARunThatFitsWithRecomputeIsToldSo) {
+  Config config = small();
+  config.pipeline.microbatch = 64;
+  const double least = least_memory(config).total();
+  config.pipeline.recompute = true;
+  const double otherwise = least_memory(config).total();
+  ASSERT_LT(otherwise, least);
+  config.pipeline.recompute = false;
+  const std::string advice = ", or set [pipeline] recompute = true: " + human_bytes(otherwise) + " at least";
+  EXPECT_THAT(complaint(config, least - 1), EndsWith(advice));
+  EXPECT_THAT(complaint(config, otherwise), EndsWith(advice));
+  EXPECT_THAT(complaint(config, otherwise - 1), Not(HasSubstr("recompute")));
+  EXPECT_THAT(complaint(config, otherwise - 1, Work::Evaluate), Not(HasSubstr("recompute")));
 }
 
 TEST(Memory, ARunThatCannotFitIsRefusedByTheKeyThatCostsMost) {
