@@ -65,6 +65,13 @@ std::vector<std::string> environment_with(const std::vector<std::pair<std::strin
   ::_exit(kNotStarted);
 }
 
+// This process may have been started with SIGCHLD ignored. The system would then reap its children, and nobody would
+// learn how they ended.
+void take_ends_of_children() {
+  struct sigaction action {};
+  if (::sigaction(SIGCHLD, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) ::signal(SIGCHLD, SIG_DFL);
+}
+
 }  // namespace
 
 std::string describe(const ChildEnd& end) {
@@ -83,6 +90,7 @@ ChildProcess::ChildProcess(ChildOptions options) {
   const std::vector<char*> variables = pointers_to(environment);
   int error_pipe[2];  // exec closes the write end, so end of file without data means success
   if (::pipe2(error_pipe, O_CLOEXEC) != 0) fail(errno);
+  take_ends_of_children();
   const pid_t parent = ::getpid();
   process_ = ::fork();
   if (process_ == 0) exec_child(options, words.data(), variables.data(), parent, error_pipe[1]);

@@ -62,6 +62,14 @@ TEST(ChildProcess, ReadsNothing) {
   ::dup2(before, STDIN_FILENO);
 }
 
+// As where a service ignores SIGCHLD, so that no zombies stay, and then starts gyre.
+TEST(ChildProcess, ItsEndIsKnownWhereSigchldIsIgnored) {
+  const auto before = ::signal(SIGCHLD, SIG_IGN);
+  ChildProcess fails({{"/bin/false"}, {}});
+  EXPECT_EQ(fails.reap().code, 1);
+  ::signal(SIGCHLD, before);
+}
+
 // It is this process that passes it on.
 TEST(ChildProcess, ACtrlCOfTheTerminalDoesNotReachIt) {
   const pid_t foreground = ::fork();
