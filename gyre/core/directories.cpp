@@ -20,7 +20,10 @@ void rename_path(const std::filesystem::path& from, const std::filesystem::path&
 }
 
 void sync_directory(const std::filesystem::path& directory, FileSystem& files) {
-  OutputFile(directory, O_RDONLY | O_DIRECTORY, files).sync();
+  const OutputFile opened(directory, O_RDONLY | O_DIRECTORY, files);
+  // Some file systems (shared folders of VirtualBox, OrangeFS) cannot sync a directory, and say that it is no request.
+  if (files.sync(opened.descriptor()) == 0 || errno == EINVAL) return;
+  throw_with_reason(fmt::format("{}: cannot be synced", directory.string()));
 }
 
 void make_directories(const std::filesystem::path& directory, FileSystem& files) {

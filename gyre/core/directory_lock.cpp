@@ -30,13 +30,17 @@ DirectoryLock::DirectoryLock(const std::filesystem::path& directory, FileSystem&
   made_ = !std::filesystem::exists(directory, error);
   do {
     make_directories(directory, files);
-    file_ = Descriptor(files.open(file, O_RDWR | O_CREAT, 0644));
+    file_ = Descriptor(files.open(file, O_RDWR | O_CREAT, 0666));
     if (!file_.ok()) {
+      const bool no_room = lacks_room();
       const std::string why = reason();
       // A lock file is left of an earlier process: what it wrote is to be continued, which is possible only here.
       const bool goes_on = std::filesystem::exists(file, error);
-      throw InputError(fmt::format("{}: cannot be written to: {}; make it writable{}", directory.string(), why,
-                                   goes_on ? "" : ", or choose another --out"));
+      const std::string what =
+          fmt::format("{}: cannot be written to: {}; {}{}", directory.string(), why,
+                      no_room ? "make room there" : "make it writable", goes_on ? "" : ", or choose another --out");
+      if (no_room) throw NoRoom(what);
+      throw InputError(what);
     }
     if (try_lock(file_.get(), files) == Lock::Held) refuse_held(directory);
   } while (!is_same_file(file_.get(), file));  // the previous holder removed the file in the meantime

@@ -31,7 +31,7 @@ class SystemFiles final : public FileSystem {
   int exchange(const std::filesystem::path& a, const std::filesystem::path& b) override {
     return ::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE);
   }
-  int make_directory(const std::filesystem::path& path) override { return ::mkdir(path.c_str(), 0755); }
+  int make_directory(const std::filesystem::path& path) override { return ::mkdir(path.c_str(), 0777); }
   int lock(int descriptor) override { return ::flock(descriptor, LOCK_EX | LOCK_NB); }
   int remove(const std::filesystem::path& path) override {
     if (::unlink(path.c_str()) == 0) return 0;

@@ -16,7 +16,7 @@ namespace gyre {
 class OutputFile {
  public:
   // `flags` as for open(2).
-  OutputFile(std::filesystem::path path, int flags, FileSystem& files = system_files(), mode_t mode = 0644);
+  OutputFile(std::filesystem::path path, int flags, FileSystem& files = system_files(), mode_t mode = 0666);
   // Takes over an open descriptor; throws if it is -1, with the reason from errno.
   struct TakesOver {};
   OutputFile(std::filesystem::path path, int descriptor, TakesOver, FileSystem& files);

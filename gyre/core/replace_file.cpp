@@ -95,7 +95,7 @@ class Replacement {
  private:
   // Opens and locks the file of that name unless another process uses it.
   void try_name(const fs::path& name) {
-    int descriptor = files_.open(name, O_WRONLY | O_CREAT | O_EXCL, 0644);
+    int descriptor = files_.open(name, O_WRONLY | O_CREAT | O_EXCL, 0666);
     const bool is_new = descriptor >= 0;
     if (!is_new && errno != EEXIST) {
       throw_with_reason(fmt::format("{}: cannot be written", target_.string()));

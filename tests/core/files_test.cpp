@@ -40,6 +40,17 @@ struct WithoutExchange final : ForwardingFiles {
   }
 };
 
+// A file system that cannot sync directories.
+struct WithoutSync final : ForwardingFiles {
+  int sync(int descriptor) override {
+    struct stat status {};
+    if (::fstat(descriptor, &status) != 0 || !S_ISDIR(status.st_mode)) return ForwardingFiles::sync(descriptor);
+    errno = error;
+    return -1;
+  }
+  int error = EINVAL;
+};
+
 std::string complaint_of(const std::function<void()>& work) {
   try {
     work();
@@ -292,6 +303,34 @@ TEST_F(Files, NothingIsWrittenThatOthersMayReadIfTheReplacedFileIsNotForThem) {
   EXPECT_EQ(names(), std::set<std::string>{"a"});
 }
 
+// A group that shares a directory, with umask 002, can then go on with what one of it has begun.
+TEST_F(Files, WhatIsNewHasThePermissionsThatTheUmaskLeaves) {
+  const auto mode = [&](const char* name) { return static_cast<int>(fs::status(root_ / name).permissions()); };
+  for (const int mask : {022, 002, 077}) {
+    const mode_t before = ::umask(static_cast<mode_t>(mask));
+    write_new_file(root_ / "new", "");
+    write_file_atomic(root_ / "atomic", "");
+    make_directories(root_ / "directory");
+    { const DirectoryLock lock(root_); }
+    ::umask(before);
+    for (const char* file : {"new", "atomic", ".lock"}) {
+      EXPECT_EQ(mode(file), 0666 & ~mask) << file;
+      fs::remove(root_ / file);
+    }
+    EXPECT_EQ(mode("directory"), 0777 & ~mask);
+    fs::remove(root_ / "directory");
+  }
+}
+
+TEST_F(Files, ADirectoryThatCannotBeSyncedIsNoFault) {
+  WithoutSync files;
+  sync_directory(root_, files);
+  write_file_atomic(root_ / "a", "new", files);
+  EXPECT_EQ(read_file(root_ / "a"), "new");
+  files.error = EIO;
+  EXPECT_THAT(complaint_of([&] { sync_directory(root_, files); }), ::testing::HasSubstr("cannot be synced: Input"));
+}
+
 TEST_F(Files, ADirectoryThatIsMissingCannotBeOpened) {
   EXPECT_THAT(complaint_of([&] { sync_directory(root_ / "missing"); }),
               ::testing::HasSubstr("missing: cannot be opened: No such file"));
@@ -472,6 +511,23 @@ TEST(DirectoryLock, AdviceWhereNothingCanBeWritten) {
                              "choose another --out");
   write_file_atomic(directory / ".lock", "");
   EXPECT_EQ(complaint(), directory.string() + ": cannot be written to: Read-only file system; make it writable");
+}
+
+TEST(DirectoryLock, AFullDiskIsNoBadInput) {
+  struct Full final : ForwardingFiles {
+    int open(const Path& path, int flags, mode_t mode) override {
+      if (path.filename() != ".lock") return ForwardingFiles::open(path, flags, mode);
+      errno = ENOSPC;
+      return -1;
+    }
+  } files;
+  const testing_support::TemporaryDirectory run;
+  try {
+    const DirectoryLock lock(run.path(), files);
+    FAIL() << "there is room";
+  } catch (const NoRoom& error) {
+    EXPECT_THAT(error.what(), ::testing::EndsWith("No space left on device; make room there, or choose another --out"));
+  }
 }
 
 // Without locks it is up to the user not to run two at once.
