@@ -1,9 +1,9 @@
 #include "gyre/core/address.h"
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
 
 #include <array>
-#include <string>
 
 namespace gyre {
 
@@ -23,6 +23,11 @@ bool is_address(std::string_view text) {
 
 bool is_loopback(std::string_view address) {
   return address == "localhost" || address == "::1" || (is_version_4(address) && address.starts_with("127."));
+}
+
+std::string host_and_port(std::string_view host, int port) {
+  const bool is_number_6 = host.find(':') != std::string_view::npos;  // "fe80::1%eth0" too
+  return is_number_6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
 }
 
 }  // namespace gyre

@@ -36,10 +36,6 @@ std::string new_token() {
   return random_hex(16);
 }
 
-std::string host_and_port(std::string_view address, int port) {
-  return fmt::format(fmt::runtime(is_version_6(address) ? "[{}]:{}" : "{}:{}"), address, port);
-}
-
 Gate::Gate(std::string_view address, int port, std::string token)
     : beyond_loopback_(!is_loopback(address)), port_(fmt::format(":{}", port)), token_(std::move(token)) {}
 

@@ -46,7 +46,4 @@ class Gate {
   std::string token_;
 };
 
-// An address and a port as in a URL: "[::1]:80", "127.0.0.1:80".
-std::string host_and_port(std::string_view address, int port);
-
 }  // namespace gyre

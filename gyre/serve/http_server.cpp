@@ -11,6 +11,7 @@
 #include <mutex>
 #include <utility>
 
+#include "gyre/core/address.h"
 #include "gyre/core/error.h"
 #include "gyre/core/wake_flag.h"
 #include "gyre/serve/connection.h"

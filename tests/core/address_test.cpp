@@ -20,5 +20,12 @@ TEST(Address, LoopbackStaysOnThisHost) {
   }
 }
 
+TEST(Address, IsWrittenWithItsPortAsInUrls) {
+  EXPECT_EQ(host_and_port("::1", 8), "[::1]:8");
+  EXPECT_EQ(host_and_port("fe80::1%eth0", 8), "[fe80::1%eth0]:8");
+  EXPECT_EQ(host_and_port("127.0.0.1", 8), "127.0.0.1:8");
+  EXPECT_EQ(host_and_port("node-1", 8), "node-1:8");
+}
+
 }  // namespace
 }  // namespace gyre

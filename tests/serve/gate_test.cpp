@@ -111,10 +111,5 @@ TEST(Gate, TokensAreNew) {
   EXPECT_EQ(tokens.begin()->find_first_not_of("0123456789abcdef"), std::string::npos);
 }
 
-TEST(Gate, WritesAddressesAsInUrls) {
-  EXPECT_EQ(host_and_port("::1", 8), "[::1]:8");
-  EXPECT_EQ(host_and_port("127.0.0.1", 8), "127.0.0.1:8");
-}
-
 }  // namespace
 }  // namespace gyre

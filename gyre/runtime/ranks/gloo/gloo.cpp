@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "gyre/core/address.h"
 #include "gyre/core/error.h"
 #include "gyre/core/explain.h"
 #include "gyre/core/stopped.h"
@@ -83,7 +84,7 @@ std::string store_in(const std::string& directory) {
 }
 
 std::string name_of(const MeetingPlace& place) {
-  return place.directory.empty() ? fmt::format("{}:{}", place.address, place.port) : store_in(place.directory);
+  return place.directory.empty() ? host_and_port(place.address, place.port) : store_in(place.directory);
 }
 
 // Abandons what waits inside c10d for longer than its deadline, or after `stop` is requested.
@@ -168,7 +169,7 @@ class GlooRendezvous final : public Rendezvous {
  public:
   explicit GlooRendezvous(const MeetingPlace& place) : place_(place), address_(address_of(place.interface)) {
     quiet_c10d();
-    if (place.serves && place.directory.empty()) listens_at_ = fmt::format("{}:{}", place.address, place.port);
+    if (place.serves && place.directory.empty()) listens_at_ = host_and_port(place.address, place.port);
     try {
       const Deadline deadline = answers_within(place.deadline, place.stop);
       store_ =
