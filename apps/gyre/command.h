@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gyre/core/explain.h"
@@ -77,8 +78,8 @@ CLI::Validator offers(const std::vector<std::string>& words);
 inline constexpr const char* kOffers = "words ";  // prefix of such a validator's name
 // Explains a path that cannot be examined: permissions, a name too long, a loop of links.
 std::string explain(const std::filesystem::filesystem_error& error);
-// The path of gyre-engine, beside gyre. Throws RunError if there is too little address space to load it.
-// engine_program.cpp
-std::filesystem::path engine_program();
+// The path of gyre-engine, beside gyre, for that command. Throws RunError if it is not there, or if there is too little
+// address space to load it. engine_program.cpp
+std::filesystem::path engine_program(std::string_view command);
 
 }  // namespace gyre::app

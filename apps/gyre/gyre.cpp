@@ -24,7 +24,7 @@ void add_commands(CLI::App& app) {
 int become_engine(char** argv) {
   std::filesystem::path program;
   try {
-    program = gyre::app::engine_program();
+    program = gyre::app::engine_program(argv[1]);
   } catch (const gyre::Error& error) {
     gyre::app::print_error(error.what());
     return error.exit_code();
@@ -32,12 +32,8 @@ int become_engine(char** argv) {
   gyre::app::hold_signals();
   ::execv(program.c_str(), argv);
   const int error = errno;
-  gyre::app::print_error(error == ENOENT
-                             ? fmt::format("gyre {} needs gyre-engine, which is not in {}; build gyre with libtorch, "
-                                           "or install its part 'engine' (Debian's package gyre-engine)",
-                                           argv[1], program.parent_path().string())
-                             : fmt::format("{} cannot be started: {}; build or install gyre again", program.string(),
-                                           std::strerror(error)));
+  gyre::app::print_error(
+      fmt::format("{} cannot be started: {}; build or install gyre again", program.string(), std::strerror(error)));
   return 1;
 }
 

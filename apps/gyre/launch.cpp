@@ -111,7 +111,7 @@ void run(const CLI::App& command, const Flags& flags) {
   options.logs = flags.logs;
   const std::string temporary = environment_variable("TMPDIR").value_or("");
   if (!temporary.empty()) options.temporary = temporary;
-  const std::string program = engine_program().string();
+  const std::string program = engine_program("launch").string();
   for (auto& [words, given] :
        {std::pair(&options.command, &launched->first), std::pair(&options.again, &launched->again)}) {
     *words = {program};

@@ -40,7 +40,7 @@ void run(const Flags& flags) {
   const Study study = load_study(flags.study);
   RunStudyOptions options;
   options.root = flags.out.empty() ? std::filesystem::path("studies") / study.name : std::filesystem::path(flags.out);
-  options.program = engine_program();
+  if (!flags.report_only) options.program = engine_program("study");
   options.jobs = static_cast<int>(flags.jobs > 0 ? flags.jobs : study.jobs);
   options.cores = usable_core_count();
   options.report_only = flags.report_only;

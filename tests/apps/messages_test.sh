@@ -37,6 +37,7 @@ mkdir alone && cp "$gyre" alone/gyre
 ! alone/gyre info >out.txt 2>err.txt || fail "info works without gyre-engine"
 grep -qF "gyre info needs gyre-engine, which is not in $PWD/alone; build gyre with libtorch, or install its part 'engine'" err.txt ||
   fail "without gyre-engine: $(cat err.txt)"
+ends 1 "gyre launch needs gyre-engine, which is not in $PWD/alone; build gyre with libtorch" alone/gyre launch -n 2 -- train run.toml
 rm -r alone
 
 # Values of flags.
