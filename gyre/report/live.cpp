@@ -1,9 +1,11 @@
 #include "gyre/report/live.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -13,6 +15,7 @@
 #include "gyre/core/host_name.h"
 #include "gyre/core/json_fields.h"
 #include "gyre/core/json_text.h"
+#include "gyre/core/process_space.h"
 
 namespace gyre {
 namespace {
@@ -21,7 +24,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::array kStates = {"starting", "training", "evaluating", "saving"};
 constexpr std::array kEnds = {"finished", "interrupted", "diverged", "failed"};
-// A process on another host counts as gone after this many periods of silence, and at least this many seconds.
+// A process that cannot be looked at counts as gone after this many periods of silence, and at least this many
+// seconds.
 constexpr double kSilentPeriods = 10, kSilentSeconds = 60;
 // The longest lists that are accepted.
 constexpr size_t kMaxEntries = 100'000;
@@ -120,6 +124,7 @@ std::string to_json(const LiveRun& run) {
                {"host", run.host},
                {"pid", run.pid},
                {"pid_started", run.pid_started},
+               {"pid_space", run.pid_space},
                {"step", run.step},
                {"updates", run.updates},
                {"tokens", run.tokens},
@@ -151,6 +156,7 @@ LiveRun parse_live_run(std::string_view text, const std::string& origin) {
   fields.need("host", run.host);
   fields.need("pid", run.pid);
   fields.need("pid_started", run.pid_started);
+  fields.read("pid_space", run.pid_space);
   fields.need("step", run.step);
   fields.need("updates", run.updates);
   fields.need("tokens", run.tokens);
@@ -196,9 +202,22 @@ std::optional<int64_t> process_started(int64_t pid) {
   return started;
 }
 
+namespace {
+
+// Whether there is such a process, of another user. Where /proc hides those (its option hidepid), all else about it is
+// unknown.
+bool is_of_another_user(int64_t pid) {
+  return ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == EPERM;
+}
+
+}  // namespace
+
 bool is_gone(const LiveRun& run, double now) {
   if (run.ended()) return false;
-  if (run.host == host_name()) return process_started(run.pid) != run.pid_started;
+  if (run.host == host_name() && run.pid_space == process_space()) {
+    const auto started = process_started(run.pid);
+    if (started || !is_of_another_user(run.pid)) return started != run.pid_started;
+  }
   return now - run.written > std::max(kSilentSeconds, kSilentPeriods * run.period);
 }
 

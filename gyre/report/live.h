@@ -41,9 +41,9 @@ struct LiveRun {
   std::string state = "starting";
   double written = 0;  // when, in seconds since 1970
   double period = 0;   // seconds after which it should be written again
-  // The writing process and its host. pid_started is process_started(pid), which tells it from a later process with the
-  // same number.
-  std::string host;
+  // The writing process, its host and its process_space(). pid_started is process_started(pid), which tells it from a
+  // later process with the same number.
+  std::string host, pid_space;
   int64_t pid = 0, pid_started = 0;
   int64_t step = 0, updates = 0, tokens = 0;
   std::optional<double> loss, val_loss, lr, grad_norm;  // empty: not known yet, or not finite
@@ -64,8 +64,8 @@ LiveRun parse_live_run(std::string_view text, const std::string& origin);
 // The start time of a process, in clock ticks since this host booted; empty if there is no such process or it has
 // ended.
 std::optional<int64_t> process_started(int64_t pid);
-// Whether the process that writes the figures is gone: on this host, whether it has ended; on another host, whether it
-// has written nothing for long.
+// Whether the process that writes the figures is gone: if it can be looked at, whether it has ended; on another host,
+// in another container, or where /proc hides it, whether it has written nothing for long.
 bool is_gone(const LiveRun& run, double now);
 
 }  // namespace gyre

@@ -9,6 +9,7 @@
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/core/host_name.h"
+#include "gyre/core/process_space.h"
 #include "gyre/core/timing.h"
 
 namespace gyre {
@@ -30,6 +31,7 @@ LiveFile::LiveFile(const RunDirectory& run, const Config& config, int64_t step, 
   run_.period = config.run.live_seconds;
   run_.host = host_name();
   run_.pid = ::getpid();
+  run_.pid_space = process_space();
   run_.pid_started = process_started(run_.pid).value_or(0);
   run_.step = step;
   run_.updates = config.run.updates;

@@ -2,7 +2,10 @@
 #include "gyre/report/live.h"
 
 #include <gmock/gmock.h>
+#include <grp.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +13,7 @@
 
 #include "gyre/core/error.h"
 #include "gyre/core/host_name.h"
+#include "gyre/core/process_space.h"
 
 namespace gyre {
 namespace {
@@ -23,6 +27,7 @@ LiveRun training() {
   run.period = 1;
   run.host = host_name();
   run.pid = ::getpid();
+  run.pid_space = process_space();
   run.pid_started = process_started(run.pid).value_or(-1);
   run.step = 3;
   run.updates = 10;
@@ -97,6 +102,31 @@ TEST(Live, ARunIsGoneWhenItsProcessIs) {
   EXPECT_TRUE(is_gone(run, 1100));
   run.period = 100;
   EXPECT_FALSE(is_gone(run, 1900));
+
+  run = training();  // in a container that has this host's name, say, or before this machine was started again
+  run.pid = 1 << 30;
+  run.pid_space = "another";
+  EXPECT_FALSE(is_gone(run, 1030));
+  EXPECT_TRUE(is_gone(run, 1100));
+}
+
+// Login nodes often mount /proc so that users see their own processes only.
+TEST(Live, ARunOfAnotherUserIsNotGoneWhereProcHidesIt) {
+  constexpr int kCannot = 77;
+  const LiveRun run = training();
+  const pid_t other = ::fork();
+  if (other == 0) {
+    const bool is_hidden = ::unshare(CLONE_NEWNS) == 0 && ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, "") == 0 &&
+                           ::mount("proc", "/proc", "proc", 0, "hidepid=2") == 0 && ::setgroups(0, nullptr) == 0 &&
+                           ::setgid(65534) == 0 && ::setuid(65534) == 0 && !process_started(run.pid);
+    if (!is_hidden) ::_exit(kCannot);
+    ::_exit(!is_gone(run, 1030) && is_gone(run, 1100) ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(other, &status, 0), other);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == kCannot) GTEST_SKIP() << "only root can hide processes";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 }  // namespace

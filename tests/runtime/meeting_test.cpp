@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <future>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -38,6 +39,38 @@ class BlockedPort final : public SameRendezvous {
  private:
   std::string blocked_;
 };
+
+// Comes from another machine, whatever its host's name.
+class OtherMachine final : public SameRendezvous {
+ public:
+  using SameRendezvous::SameRendezvous;
+  bool leave_first(const std::string& key, const std::string& note) override {
+    auto hello = nlohmann::json::parse(note);
+    hello["space"] = "another-machine pid:[1]";
+    return SameRendezvous::leave_first(key, hello.dump());
+  }
+};
+
+TEST(Ranks, OfTwoMachinesOfOneNameDoNotConnectOverLoopback) {
+  const TemporaryDirectory place;
+  const auto rendezvous = [&] {
+    return make_rendezvous({.directory = place.path().string(), .world = 2, .deadline = std::chrono::seconds(2)});
+  };
+  std::jthread rank_1([&] {
+    Ranks ranks(1, 2, "job", std::make_unique<OtherMachine>(rendezvous()));
+    EXPECT_THROW(ranks.meet({}, {}, 60), ToldElsewhere);
+  });
+  Ranks ranks(0, 2, "job", rendezvous());
+  const std::string error = error_of([&] {
+    try {
+      ranks.meet({}, {}, 60);
+    } catch (const InputError& error) {
+      ranks.refuse(error);
+      throw;
+    }
+  });
+  EXPECT_NE(error.find("over 127.0.0.1; give all ranks --interface"), std::string::npos) << error;
+}
 
 // Rank 2 cannot connect to rank 1. Rank 0, which both are connected to, is told, and does not wait for them to be
 // silent for too long.

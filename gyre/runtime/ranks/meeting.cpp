@@ -6,8 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "gyre/core/address.h"
@@ -16,6 +14,7 @@
 #include "gyre/core/explain.h"
 #include "gyre/core/host_name.h"
 #include "gyre/core/json_text.h"
+#include "gyre/core/process_space.h"
 #include "gyre/core/stopped.h"
 #include "gyre/runtime/ranks/host_address.h"
 #include "gyre/runtime/ranks/ranks.h"
@@ -52,18 +51,14 @@ std::string told_name(int rank, const nlohmann::json& hello) {
   return fmt::format("rank {} (process {} on {})", rank, hello.value("process", 0), hello.value("host", ""));
 }
 
-// Where numbers of processes mean the same as here: this machine since it was started, and the namespace. Hosts of
-// different machines, or of containers, may have the same name. Empty if that is not known.
-std::string process_space() {
-  std::string boot;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
-  std::error_code unknown;
-  const auto space = std::filesystem::read_symlink("/proc/self/ns/pid", unknown);
-  return boot.empty() || unknown ? "" : boot + " " + space.string();
-}
-
 nlohmann::json own_hello() {
   return {{"host", host_name()}, {"process", ::getpid()}, {"space", process_space()}};
+}
+
+// Whether the process that left this hello is on another host. Two machines may have the same name, as "localhost".
+bool is_elsewhere(const nlohmann::json& hello) {
+  const auto machine = [](const std::string& space) { return space.substr(0, space.find(' ')); };
+  return hello.value("host", "") != host_name() || machine(hello.value("space", "")) != machine(process_space());
 }
 
 // Whether the process that left this hello has ended, as far as that can be seen from here.
@@ -213,7 +208,7 @@ void Ranks::compare(const RankFacts& facts) {
       throw InputError(fmt::format("{}: {}; start all ranks with the same", name, *what));
     }
     const std::string address = hello["address"];
-    if (hello["host"] != host_name() && (is_loopback(address) || is_loopback(rendezvous_->address()))) {
+    if (is_elsewhere(hello) && (is_loopback(address) || is_loopback(rendezvous_->address()))) {
       throw InputError(fmt::format(
           "{}: it cannot be reached from {} over {}; give all ranks --interface, with an interface of their "
           "host or its address",
