@@ -144,8 +144,16 @@ void RunState::note_who_sees_the_last_place(const std::vector<ShareAnswer>& answ
   }
 }
 
-// Lets the process `keeper` take its directory and leave `token` there.
+// Lets the process `keeper` take its directory and leave `token` there. Hosts may have the same name, as "localhost".
+// Their directories then need other paths, since the manifest says by both where a file is.
 void RunState::add_place(size_t keeper, const FilePlace& place, const std::string& token) {
+  for (const Directory& other : places_) {
+    if (other.host != place.host || other.root != place.directory) continue;
+    throw InputError(fmt::format(
+        "{}{}: is another directory than rank {}'s, which has the same path on a host of the same name, {}; "
+        "give each host a name of its own, or this one another --out",
+        whose(keeper), place.directory, other.keeper, place.host));
+  }
   places_.push_back({keeper, place.host, place.directory, token});
   ask({.kind = ShareQuestion::Kind::Keep, .token = token, .rank = static_cast<int>(keeper), .mark = mark_});
 }

@@ -241,6 +241,17 @@ TEST_F(OwnDirectories, OfAnotherRunAreRefusedAndStayAsTheyAre) {
 }
 
 // Parts in two directories cannot change places at one moment with others of their step.
+// The manifest could not tell where a file is. Here one path is two directories because of a link.
+TEST_F(OwnDirectories, OfTheSamePathOnHostsOfTheSameNameAreRefused) {
+  fs::create_directories(path("elsewhere") / "inside");
+  fs::create_directory_symlink(path("elsewhere") / "inside", path("link"));
+  expect_refused(run_ranks("same", own({"run.updates=4"}), in({"link/../same"})),
+                 {"rank 1 (process ", path("same").string() + ": is another directory than rank 0's",
+                  "give each host a name of its own, or this one another --out"});
+  EXPECT_FALSE(fs::exists(path("same") / "config.toml"));
+  EXPECT_FALSE(fs::exists(path("elsewhere") / "same" / "config.toml"));
+}
+
 TEST_F(OwnDirectories, AStepThatIsSavedIsNotSavedAgain) {
   expect_sound(run_ranks("still", own({"run.updates=4"}), in({"still-b"})));
   const auto before = files("still-b");
