@@ -144,8 +144,9 @@ void LiveFile::write() {
   try {
     replace_file(path_, to_json(run_), files_);
   } catch (const Error& error) {
-    writes_ = false;
-    progress_.message(fmt::format("{}; the run goes on without that file", error.what()));
+    if (std::exchange(said_, true)) return;
+    progress_.message(
+        fmt::format("{}; the run goes on without that file, and tries again when it is due", error.what()));
   }
 }
 

@@ -1,5 +1,6 @@
 // Writes live.json of a running session (report/live.h) from time to time, from what workers, processes and updates
-// report. No bit of the run depends on it, and a file that cannot be written is reported once and given up.
+// report. No bit of the run depends on it. That the file cannot be written is reported once, and the next time it is
+// tried again.
 #pragma once
 
 #include <chrono>
@@ -43,7 +44,8 @@ class LiveFile {
   std::filesystem::path path_;
   Progress& progress_;
   FileSystem& files_;
-  bool writes_;  // false once writing has failed
+  const bool writes_;
+  bool said_ = false;  // that the file cannot be written
   Clock::time_point started_ = Clock::now(), written_ = started_;
   Clock::time_point looked_ = started_;  // the last look(); enter() may write more often
   LiveRun run_;

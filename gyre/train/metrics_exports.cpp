@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <functional>
+#include <utility>
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
@@ -33,20 +34,28 @@ MetricsExports::MetricsExports(const RunDirectory& run, const Config& config, do
     : progress_(progress) {
   if (config.run.tensorboard) {
     try_to_write(progress_, [&] {
-      exports_.push_back(std::make_unique<TensorBoardWriter>(run.tensorboard(), run.metrics(), last_written, files));
+      tensorboard_ = std::make_unique<TensorBoardWriter>(run.tensorboard(), run.metrics(), last_written, files);
     });
   }
   if (!config.run.prometheus.empty()) {
     try_to_write(progress_, [&] {
       const std::string name = std::filesystem::absolute(run.root()).lexically_normal().string();
-      exports_.push_back(
-          std::make_unique<PrometheusFile>(config.run.prometheus, name, config.run.updates, run.metrics(), files));
+      prometheus_ =
+          std::make_unique<PrometheusFile>(config.run.prometheus, name, config.run.updates, run.metrics(), files);
     });
   }
 }
 
 void MetricsExports::hear(const MetricsLine& line) {
-  std::erase_if(exports_, [&](const auto& output) { return !try_to_write(progress_, [&] { output->hear(line); }); });
+  if (tensorboard_ && !try_to_write(progress_, [&] { tensorboard_->hear(line); })) tensorboard_.reset();
+  if (!prometheus_) return;
+  try {
+    prometheus_->hear(line);
+  } catch (const Error& error) {
+    if (std::exchange(said_prometheus_, true)) return;
+    progress_.message(
+        fmt::format("{}; the run goes on without that file, and tries again at every update", error.what()));
+  }
 }
 
 double last_written(const std::filesystem::path& metrics) {

@@ -1,11 +1,11 @@
 // Exports the run's metrics to TensorBoard and Prometheus if [run] asks for it. A file that cannot be written is
-// reported once and given up; the run goes on.
+// reported once, and the run goes on. Prometheus' file, which is replaced as a whole, is tried again at the next line;
+// TensorBoard's, which grow, are given up.
 #pragma once
 
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "gyre/config/config.h"
 #include "gyre/report/metrics.h"
@@ -23,7 +23,8 @@ class MetricsExports final : public MetricsListener {
 
  private:
   Progress& progress_;
-  std::vector<std::unique_ptr<MetricsListener>> exports_;
+  std::unique_ptr<MetricsListener> tensorboard_, prometheus_;
+  bool said_prometheus_ = false;  // that it cannot be written
 };
 
 // When `metrics` was last written to, in seconds since 1970; now if the file does not exist. To be called before a

@@ -113,6 +113,21 @@ TEST_F(LiveFileTest, ADiskThatIsFullIsSaidOnce) {
   EXPECT_EQ(lines("full", "step").size(), 12u);
 }
 
+// As where a disk had no room for a moment.
+TEST_F(LiveFileTest, IsWrittenAgainWhereItCouldNotBeBefore) {
+  LiveWatcher files;
+  const fs::path root = path("again");
+  fs::create_directory(root);
+  Progress progress(stderr, false);
+  Config config;
+  LiveFile live(RunDirectory(root), config, 0, 0, progress, files);
+  files.full = true;
+  live.look({});
+  files.full = false;
+  live.end("finished");
+  EXPECT_EQ(this->live("again").state, "finished");
+}
+
 TEST_F(LiveFileTest, ASessionThatWritesNoneRemovesTheLastOnes) {
   run("off", {.set = {"run.updates=4", "run.live_seconds=1"}});
   EXPECT_EQ(live("off").state, "finished");

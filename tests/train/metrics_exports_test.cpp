@@ -1,4 +1,4 @@
-// Exports of metrics that cannot be written: said once, and the run goes on.
+// Exports of metrics that cannot be written: said once, and the run goes on; Prometheus' file is tried again.
 #include "gyre/train/metrics_exports.h"
 
 #include <gmock/gmock.h>
@@ -20,6 +20,7 @@ namespace gyre {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 struct MetricsExportsTest : ::testing::Test {
@@ -54,6 +55,12 @@ TEST_F(MetricsExportsTest, WhatCannotBeWrittenIsSaidOnce) {
   EXPECT_THAT(said, HasSubstr("the run goes on without that file"));
   EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 2) << said;
   EXPECT_THAT(read_file(run.metrics()), HasSubstr("\"step\":3"));
+
+  fs::create_directory(root / "other");  // as where a disk had no room for a moment
+  metrics.end({});
+  EXPECT_THAT(read_file(config.run.prometheus), AllOf(HasSubstr("validation_loss{run="), HasSubstr("gyre_running{")));
+  EXPECT_THAT(read_file(config.run.prometheus), HasSubstr("\"} 0\n"));
+  EXPECT_EQ(messages(), said);
 }
 
 TEST_F(MetricsExportsTest, AFileThatCannotBeIsRefusedBeforeTheWork) {
