@@ -85,7 +85,7 @@ int watch(TopReader& reader) {
     first = scrolled(screen, key);
     if (std::chrono::steady_clock::now() - read_at < kRedraw) continue;
     read_at = std::chrono::steady_clock::now();
-    figures = reader.read(unix_seconds());
+    reader.update(figures, unix_seconds());
   }
   return interrupts.exit_code();
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -56,6 +57,10 @@ TopReader::TopReader(std::filesystem::path run)
 }
 
 TopFigures TopReader::read(double now) {
+  if (!is_there(run_ / "config.toml")) {
+    throw InputError(fmt::format("{}: the run is not there any more; was it moved or removed, or has its disk gone?",
+                                 run_.string()));
+  }
   const auto begin = [this] {
     metrics_ = {};
     losses_ = {};
@@ -78,6 +83,15 @@ TopFigures TopReader::read(double now) {
   }
   figures.begun = figures.live || metrics_.last;
   return figures;
+}
+
+void TopReader::update(TopFigures& figures, double now) {
+  try {
+    figures = read(now);
+  } catch (const std::exception& error) {
+    figures.now = now;
+    figures.problem = error.what();
+  }
 }
 
 std::string to_json(const TopFigures& figures) {

@@ -32,6 +32,7 @@ struct TopFigures {
   std::optional<LiveRun> live;  // empty: there is no live.json
   bool gone = false;            // the process that wrote `live` is gone
   TopMetrics metrics;
+  std::string problem;  // why the run cannot be read now; all else is from before
   bool running() const { return live && !live->ended() && !gone; }
 };
 // {"run":..., "running":..., "live":{...}, ...}
@@ -42,8 +43,10 @@ class TopReader {
  public:
   // Throws InputError if `run` is not the directory of a run.
   explicit TopReader(std::filesystem::path run);
-  // Throws InputError for a damaged file.
+  // Throws InputError for a damaged file, and if the run is not there any more.
   TopFigures read(double now);
+  // The same for one who watches: if the run cannot be read, only `now` and `problem` of the figures change.
+  void update(TopFigures& figures, double now);
 
  private:
   std::filesystem::path run_;

@@ -96,6 +96,7 @@ class Drawing {
   }
 
   Span state() const {
+    if (!figures_.problem.empty()) return {"cannot be read now", Look::Bad};
     if (!figures_.begun) return {"has not begun", Look::Warning};
     const auto& end = figures_.metrics.end;
     if (!live()) {
@@ -129,6 +130,7 @@ class Drawing {
       add(std::move(title));
       add({state_now});
     }
+    if (!figures_.problem.empty()) add({{printable(figures_.problem), Look::Bad}});
     if (!figures_.begun) return;
     progress();
     values();

@@ -50,6 +50,29 @@ TEST_F(TopFiguresTest, DamagedFilesAreTold) {
   EXPECT_THAT(complaint(root.path()), HasSubstr("metrics.jsonl:1"));
 }
 
+// As where a disk does not answer for a moment, or a run is moved while somebody watches it.
+TEST_F(TopFiguresTest, WhoWatchesIsToldWhatCannotBeReadAndSeesTheRestFromBefore) {
+  const fs::path run = root / "run", moved = root / "moved";
+  fs::create_directory(run);
+  std::ofstream(run / "config.toml") << "";
+  std::ofstream(run / "metrics.jsonl") << step(1, 4);
+  TopReader reader(run);
+  TopFigures figures = reader.read(0);
+  fs::rename(run, moved);
+  reader.update(figures, 5);
+  EXPECT_THAT(figures.problem, HasSubstr("the run is not there any more"));
+  EXPECT_EQ(figures.now, 5);
+  EXPECT_EQ(figures.metrics.last.value().step, 1);
+  fs::rename(moved, run);
+  std::ofstream(run / "metrics.jsonl", std::ios::app) << "nonsense\n";
+  reader.update(figures, 6);
+  EXPECT_THAT(figures.problem, HasSubstr("metrics.jsonl:2"));
+  std::ofstream(run / "metrics.jsonl") << step(1, 4) << step(2, 3);
+  reader.update(figures, 7);
+  EXPECT_EQ(figures.problem, "");
+  EXPECT_EQ(figures.metrics.last.value().step, 2);
+}
+
 TEST_F(TopFiguresTest, MetricsAreReadAsTheyGrowAndAnewWhenTheyAreReplaced) {
   std::ofstream(root / "config.toml") << "";
   TopReader reader(root.path());

@@ -66,6 +66,14 @@ int columns_of(const ScreenLine& line) {
                          [](int sum, const Span& span) { return sum + columns(span.text); });
 }
 
+TEST(Screen, SaysThatTheRunCannotBeReadNow) {
+  TopFigures figures = training(4);
+  figures.problem = "runs/slow-stage: the run is not there any more";
+  EXPECT_THAT(plain_text(draw_screen(figures, {.width = 80, .height = 24})),
+              AllOf(HasSubstr("cannot be read now"), HasSubstr("the run is not there any more\n"),
+                    HasSubstr("loss 4.0123"), Not(HasSubstr(" training"))));
+}
+
 TEST(Screen, HasWhatTheRunDoes) {
   const std::string text = plain_text(draw_screen(training(4), {.width = 80, .height = 24}));
   EXPECT_THAT(text, AllOf(HasSubstr("runs/slow-stage"), HasSubstr("training"), HasSubstr("update 120 of 2000"),
