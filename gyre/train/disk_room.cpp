@@ -1,6 +1,7 @@
 #include "gyre/train/disk_room.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <optional>
 
@@ -32,6 +33,11 @@ bool has_room(const RunDirectory& run, int64_t needed, FileSystem& files) {
 }
 
 void check_room(const RunDirectory& run, int64_t needed, Retention retention, FileSystem& files) {
+  // It may be a link to another disk, or belong to another user.
+  if (is_there(run.checkpoints()) && ::access(run.checkpoints().c_str(), W_OK | X_OK) != 0) {
+    throw InputError(
+        fmt::format("{}: cannot be written to: {}; make it writable", run.checkpoints().string(), reason()));
+  }
   const auto free = free_bytes_at(run.checkpoints(), files);
   const int64_t room = free.value_or(0) + room_to_make(run.checkpoints(), retention);
   if (!free || room >= needed) return;

@@ -1,4 +1,4 @@
-// Whether the disk of a run's directory has room for a checkpoint.
+// Whether a checkpoint can be written into a run's directory, and its disk has room for it.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ namespace gyre {
 int64_t with_margin(int64_t bytes);
 // Whether `needed` bytes are free; true if the system does not say.
 bool has_room(const RunDirectory& run, int64_t needed, FileSystem& files);
-// Throws NoRoom if `needed` bytes would not be free even after removing the checkpoints that need not stay.
+// Throws InputError if the run's directory for checkpoints cannot be written to, and NoRoom if `needed` bytes would not
+// be free even after removing the checkpoints that need not stay.
 void check_room(const RunDirectory& run, int64_t needed, Retention retention, FileSystem& files);
 
 }  // namespace gyre

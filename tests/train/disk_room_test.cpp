@@ -1,4 +1,7 @@
-// Runs whose disk has too little room for their checkpoints.
+// Runs whose disk has too little room for their checkpoints, or lets none be written.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -7,8 +10,10 @@
 #include <vector>
 
 #include "gyre/checkpoint/checkpoint.h"
+#include "gyre/train/disk_room.h"
 #include "support/faulty_files.h"
 #include "support/forwarding_files.h"
+#include "support/temporary_directory.h"
 #include "train/fixture.h"
 
 namespace gyre {
@@ -49,6 +54,31 @@ TEST_F(DiskRoom, RoomIsLookedForBeforeTheFirstUpdate) {
   EXPECT_THAT(error, HasSubstr("and 97.7 KiB are free there; free "));
   EXPECT_FALSE(fs::exists(path("small") / "config.toml"));
   EXPECT_FALSE(fs::exists(path("small") / "metrics.jsonl"));
+}
+
+// Otherwise all updates up to the first save would be lost.
+TEST_F(DiskRoom, CheckpointsThatCannotBeWrittenAreToldBeforeTheFirstUpdate) {
+  constexpr int kCannot = 77;
+  const testing_support::TemporaryDirectory directory;
+  fs::permissions(directory.path(), fs::perms(0755));
+  const RunDirectory run(directory.path());
+  fs::create_directory(run.checkpoints());
+  fs::permissions(run.checkpoints(), fs::perms(0555));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::getuid() == 0 && ::setuid(65534) != 0) ::_exit(kCannot);  // root may write everywhere
+    try {
+      check_room(run, 1, {}, system_files());
+    } catch (const InputError& error) {
+      ::_exit(std::string(error.what()).ends_with(": cannot be written to: Permission denied; make it writable") ? 0
+                                                                                                                 : 1);
+    }
+    ::_exit(1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kCannot) GTEST_SKIP() << "this root cannot become another user";
+  EXPECT_EQ(status, 0);
 }
 
 // Of a checkpoint at any update: one between a refresh in the background and its taking has the next bases too.
