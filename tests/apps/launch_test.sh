@@ -210,7 +210,7 @@ printf '#!/bin/bash\necho "$*" >>"$GYRE_TEST_NOTES"\n' >bin/gyre-engine
 ln -s "$source_of_gyre/examples" examples
 mkdir -p runs/novel
 : >notes
-commands=$(sed -n 's/^\(srun \)*gyre launch/bin\/gyre launch/p' "$source_of_gyre/docs/processes.md")
+commands=$(sed -n 's/^\(srun \(--[^ ]* \)*\)*gyre launch/bin\/gyre launch/p' "$source_of_gyre/docs/processes.md")
 while read -r line; do
   eval "$line" >out.txt 2>err.txt </dev/null || fail "of the guide: $line: $(cat err.txt)"
 done <<<"$commands"

@@ -67,7 +67,7 @@ refuses "--interface lo:none: " come 1 2 "$gyre" train run.toml --interface lo:n
 
 # No other rank comes.
 refuses "127.0.0.1:$port: nobody has listened there for 1 s (--meet-within)" come 1 2 "$gyre" train run.toml --meet-within 1
-ends 2 "rank 1 did not come in 1 s (--meet-within)" come 0 2 "$gyre" train run.toml --out nobody --meet-within 1
+ends 2 "rank 1 did not come in 1 s (--meet-within); were all ranks started, with the same MASTER_ADDR and MASTER_PORT? Or does one need longer to read its data?" come 0 2 "$gyre" train run.toml --out nobody --meet-within 1
 [ ! -e nobody ] || fail "a run began alone"
 
 # Names of no host, and an address that no host has.

@@ -218,9 +218,10 @@ class GlooRendezvous final : public Rendezvous {
       std::unique_lock lock(mutex);
       nobody_notifies.wait_for(lock, place_.stop, pause, [] { return false; });
     }
-    throw InputError(fmt::format("{} did not come in {} s (--meet-within); were all ranks started{}?", key,
-                                 within.count(),
-                                 place_.directory.empty() ? ", with the same MASTER_ADDR and MASTER_PORT" : ""));
+    throw InputError(fmt::format(
+        "{} did not come in {} s (--meet-within); were all ranks started{}? Or does one need longer "
+        "to read its data?",
+        key, within.count(), place_.directory.empty() ? ", with the same MASTER_ADDR and MASTER_PORT" : ""));
   }
   std::unique_ptr<Wire> connect(const std::string& name, bool first, const std::string& with) override {
     const auto failed = [&](const std::string& why) {
