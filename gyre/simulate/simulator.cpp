@@ -18,11 +18,17 @@
 namespace gyre {
 namespace {
 
-// The largest delay and mismatch of any stage. They occur in a schedule's first repetitions; a short run may have
-// smaller ones.
-void find_delays(const Schedule& schedule, Simulation& simulation) {
-  if (simulation.microbatches < representative_microbatches(schedule)) {
-    const DelayAnalysis delays = analyse_delays(schedule, simulation.microbatches);
+// The microbatches from one drain to the next, at most.
+int64_t longest_stretch(const Schedule& schedule, const SimulationOptions& options) {
+  if (options.checkpoint_every == 0) return options.microbatches;
+  return std::min(options.checkpoint_every, options.microbatches / schedule.window) * schedule.window;
+}
+
+// The largest delay and mismatch of any stage. They occur in a schedule's first repetitions; a short run, or one that
+// often drains, may have smaller ones.
+void find_delays(const Schedule& schedule, int64_t stretch, Simulation& simulation) {
+  if (stretch < representative_microbatches(schedule)) {
+    const DelayAnalysis delays = analyse_delays(schedule, stretch);
     simulation.max_delay = delays.max_delay;
     simulation.max_mismatch = delays.max_mismatch;
   } else {
@@ -79,7 +85,7 @@ void merge_links(std::vector<LinkUse>& links) {
 
 void run(const Schedule& schedule, const CostModel& costs, const SimulationOptions& options, Simulation& simulation) {
   if (options.checkpoint_every == 0) return add_stretch(schedule, costs, options, options.microbatches, 1, simulation);
-  const int64_t whole = std::min(options.checkpoint_every, options.microbatches / schedule.window) * schedule.window;
+  const int64_t whole = longest_stretch(schedule, options);
   const int64_t rest = options.microbatches % whole;
   simulation.checkpoints = options.microbatches / schedule.window / options.checkpoint_every;
   add_stretch(schedule, costs, options, whole, options.microbatches / whole, simulation);
@@ -130,7 +136,7 @@ Simulation simulate(const Schedule& schedule, const CostModel& costs, const Simu
   if (options.trace) simulation.trace.resize(schedule.workers);
 
   run(schedule, costs, options, simulation);
-  if (!schedule.forward_only) find_delays(schedule, simulation);
+  if (!schedule.forward_only) find_delays(schedule, longest_stretch(schedule, options), simulation);
   simulation.memory = peak_memory(schedule, costs, schedule.weights);
   if (simulation.checkpoints > 0) {
     simulation.checkpoint_stall = checkpoint_stall(costs, simulation.memory, options.places);

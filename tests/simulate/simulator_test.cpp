@@ -174,6 +174,16 @@ CostModel memory_costs() {
   return costs;
 }
 
+// A pipeline that drains after every second update never has more than one of its updates under way.
+TEST(Simulate, DelaysAreThoseBetweenDrains) {
+  const Schedule schedule = make_schedule({"pipedream", 8, 1});
+  for (const auto& [every, delay] : std::map<int64_t, int64_t>{{0, 7}, {1, 0}, {2, 1}, {5, 4}, {8, 7}, {100, 7}}) {
+    const Simulation s = simulate(schedule, uniform_costs(2), {.microbatches = 64, .checkpoint_every = every});
+    EXPECT_EQ(s.max_delay, delay) << every;
+    EXPECT_EQ(s.max_mismatch, delay) << every;
+  }
+}
+
 TEST(Memory, FollowsThePublishedTable) {
   const CostModel costs = memory_costs();
   const auto memory = [&](const ScheduleOptions& options) {
