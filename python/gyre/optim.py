@@ -236,11 +236,12 @@ class BasisRotation(torch.optim.Optimizer):
 
     def state_dict(self):
         self._show_all()
-        return super().state_dict()
+        return {**super().state_dict(), "skipped": self.skipped, "skipped_in_a_row": self._skipped_in_a_row}
 
     def load_state_dict(self, state_dict):
         """Loads all of it or, if something in it is wrong, nothing."""
-        before = {name: self.__dict__[name] for name in ("state", "param_groups", "_together", "_alone")}
+        kept = ("state", "param_groups", "_together", "_alone", "skipped", "_skipped_in_a_row")
+        before = {name: self.__dict__[name] for name in kept}
         try:
             self._load(state_dict)
         except Exception:
@@ -252,6 +253,9 @@ class BasisRotation(torch.optim.Optimizer):
         for group in self.param_groups:
             _check(group)
         self._together, self._alone = {}, set()
+        # A framework may have kept state and param_groups alone.
+        self.skipped = int(state_dict.get("skipped", 0))
+        self._skipped_in_a_row = int(state_dict.get("skipped_in_a_row", 0))
         # The base class casts state to the parameter's type. Ours is always fp32, so it is loaded again from state_dict.
         numbers = iter(n for group in state_dict["param_groups"] for n in group["params"])
         for group in self.param_groups:

@@ -279,6 +279,26 @@ class AsATorchOptimizer(unittest.TestCase):
         optimizer.step()
         self.assertTrue(torch.isfinite(p).all())
 
+    def test_steps_skipped_in_a_row_are_counted_on_after_a_restart(self):
+        p = torch.nn.Parameter(torch.ones(4, 4))
+        optimizer = BasisRotation([p], max_skipped=2)
+        p.grad = torch.full((4, 4), float("nan"))
+        optimizer.step()
+        optimizer.step()
+        saved = optimizer.state_dict()
+        resumed = BasisRotation([p], max_skipped=2)
+        resumed.load_state_dict(saved)
+        self.assertEqual(resumed.skipped, 2)
+        with self.assertRaisesRegex(FloatingPointError, "3 times in a row"):
+            resumed.step()
+        # A state without the counts begins them anew, and one that is refused leaves them.
+        optimizer.load_state_dict({name: saved[name] for name in ("state", "param_groups")})
+        optimizer.step()
+        self.assertEqual(optimizer.skipped, 1)
+        with self.assertRaises(ValueError):
+            optimizer.load_state_dict({**saved, "state": {0: {}}})
+        self.assertEqual(optimizer.skipped, 1)
+
     def test_odd_parameters(self):
         empty, scalar = torch.nn.Parameter(torch.zeros(0, 5)), torch.nn.Parameter(torch.ones(()))
         unused = torch.nn.Parameter(torch.ones(3, 3))
