@@ -11,6 +11,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "gyre/core/descriptor.h"
@@ -151,10 +152,14 @@ class Builder {
   }
 
   Trace finish() {
-    const auto by_start = [](const auto& a, const auto& b) { return a.start < b.start; };
+    // Of slices that start together, one that the others lie in comes before them, and what takes no time before all.
+    const auto place_of = [](const TraceSlice& slice) {
+      return std::tuple(slice.start, slice.end > slice.start, -slice.end);
+    };
+    const auto is_before = [&](const TraceSlice& a, const TraceSlice& b) { return place_of(a) < place_of(b); };
     bool first = true;
     for (TraceTrack& track : trace_.tracks) {
-      std::stable_sort(track.slices.begin(), track.slices.end(), by_start);
+      std::stable_sort(track.slices.begin(), track.slices.end(), is_before);
       trace_.total += static_cast<int64_t>(track.slices.size());
       for (const TraceSlice& slice : track.slices) {
         trace_.begin = first ? slice.start : std::min(trace_.begin, slice.start);

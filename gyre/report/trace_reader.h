@@ -38,7 +38,7 @@ struct TraceWait {
 };
 struct TraceTrack {
   std::string name;                // "worker 3"
-  std::vector<TraceSlice> slices;  // sorted by start
+  std::vector<TraceSlice> slices;  // sorted by start; then one that others lie in comes before them
   std::vector<TraceWait> waits;    // likewise
 };
 struct TraceArrow {

@@ -58,6 +58,18 @@ TEST(TraceReader, ReadsOtherProgramsTraces) {
   EXPECT_EQ(trace.tracks[0].slices[0].stage, -1);
 }
 
+// Programs that write a slice when it ends write what lies in it before.
+TEST(TraceReader, ASliceComesBeforeThoseThatLieInIt) {
+  const Trace trace = parse_trace(
+      R"([{"ph":"X","name":"none","ts":5,"dur":0},{"ph":"X","name":"inner","ts":5,"dur":2},
+          {"ph":"X","name":"outer","ts":5,"dur":9},{"ph":"X","name":"none too","ts":5,"dur":0},
+          {"ph":"X","name":"first","ts":1,"dur":4}])",
+      "trace");
+  std::vector<std::string> names;
+  for (const TraceSlice& slice : trace.tracks[0].slices) names.push_back(slice.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"first", "none", "none too", "outer", "inner"}));
+}
+
 TEST(TraceReader, AFileIsReadInBlocks) {
   const testing_support::TemporaryDirectory directory;
   std::string text = "[";

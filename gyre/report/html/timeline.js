@@ -1,12 +1,15 @@
 // Draws a trace: a row for each worker, a box for each action, colours in between for what it waited for, and arrows
-// for messages. Times are in microseconds. It is drawn on a canvas; only the actions in view are visited.
+// for messages. Actions within others, which other programs' traces have, are in lanes below those. Times are in
+// microseconds. It is drawn on a canvas; only the actions in view are visited.
 
 const kKinds = {f: "forward", b: "backward", u: "update", a: "adopt", x: "other-slice"};
 const kKindNames = {f: "forward", b: "backward", u: "update", a: "adoption of a version", x: "other"};
 // In the order of WaitReason.
 const kWaits = [["wait-activation", "an activation"], ["wait-gradient", "a gradient"], ["wait-link", "a message under way"],
   ["wait-update", "gradients of others"], ["wait-version", "a version"], ["wait-other", "room, a core or a drain: the trace does not say"], ["wait-end", "the end"]];
-const kRow = 30, kBox = 22, kAxisHeight = 26, kMaxArrows = 400;
+const kRow = 30, kBox = 22, kLane = 24, kAxisHeight = 26, kMaxArrows = 400;
+const kMaxLanes = 32, kMaxAllLanes = 400;  // of a track, and about how many of all: a canvas has a largest size
+const kRounding = 0.15;  // times are rounded to tenths
 
 // The first index whose value is above x, in a sorted list.
 function above(values, x) {
@@ -24,10 +27,31 @@ function latestEnds(track) {
   return track.start.map((start, i) => latest = Math.max(latest, start + track.duration[i]));
 }
 
+// The lane of each slice: the first that is free where it starts, so that it is below those that it lies in. The last
+// lane also takes what has none.
+function lanesOf(track, most) {
+  const ends = [];  // by lane
+  return track.start.map((start, i) => {
+    const free = ends.findIndex(end => end <= start + kRounding);
+    const lane = free >= 0 ? free : Math.min(ends.length, most - 1);
+    ends[lane] = Math.max(ends[lane] ?? 0, start + track.duration[i]);
+    return lane;
+  });
+}
+
+// Where the box of a slice in that lane begins.
+function boxTop(track, lane) { return track.top + (kRow - kBox) / 2 + lane * kLane; }
+
 class Timeline {
   constructor(data) {
     this.data = data;
-    this.tracks = data.tracks.map(track => ({...track, names: track.names.length > 0 ? track.names.split("\n") : [], waitStarts: track.waits.map(wait => wait[0]), latestEnds: latestEnds(track)}));
+    const mostLanes = Math.max(1, Math.min(kMaxLanes, Math.floor(kMaxAllLanes / data.tracks.length)));
+    this.bottom = kAxisHeight;
+    this.tracks = data.tracks.map(track => {
+      const lanes = lanesOf(track, mostLanes), count = lanes.reduce((most, lane) => Math.max(most, lane + 1), 1), top = this.bottom;
+      this.bottom += kRow + (count - 1) * kLane;
+      return {...track, names: track.names.length > 0 ? track.names.split("\n") : [], waitStarts: track.waits.map(wait => wait[0]), latestEnds: latestEnds(track), lanes, laneCount: count, top, bottom: this.bottom};
+    });
     this.arrowTimes = data.arrows.map(arrow => arrow[1]);
     this.longestArrow = data.arrows.reduce((most, arrow) => Math.max(most, arrow[3] - arrow[1]), 0);
     this.length = Math.max(1, data.length);
@@ -196,14 +220,15 @@ class Timeline {
   perPixel() { return (this.to - this.from) / Math.max(1, this.width - this.left); }
   timeAt(x) { return this.from + (x - this.left) * this.perPixel(); }
   xOf(time) { return this.left + (time - this.from) / this.perPixel(); }
-  trackAt(y) { const number = Math.floor((y - kAxisHeight) / kRow); return number >= 0 && number < this.tracks.length ? number : -1; }
+  trackAt(y) { return this.tracks.findIndex(track => y >= track.top && y < track.bottom); }
   sliceAt(x, y) {
     const number = this.trackAt(y);
     if (number < 0 || x < this.left) return null;
     const track = this.tracks[number], slack = 1.5 * this.perPixel(), time = this.timeAt(x);
+    const lane = Math.min(track.laneCount - 1, Math.max(0, Math.floor((y - boxTop(track, 0)) / kLane)));
     const index = above(track.start, time + slack) - 1;
     for (let i = index; i >= 0 && track.latestEnds[i] + slack >= time; --i) {
-      if (track.start[i] <= time + slack && time <= track.start[i] + Math.max(track.duration[i], slack)) return {track: number, index: i};
+      if (track.lanes[i] === lane && track.start[i] <= time + slack && time <= track.start[i] + Math.max(track.duration[i], slack)) return {track: number, index: i};
     }
     return null;
   }
@@ -227,7 +252,7 @@ class Timeline {
     const canvas = this.canvas, ratio = window.devicePixelRatio || 1;
     this.width = canvas.clientWidth;
     if (this.width === 0) return;
-    const height = kAxisHeight + this.tracks.length * kRow + 4;
+    const height = this.bottom + 4;
     canvas.style.height = height + "px";
     canvas.width = Math.round(this.width * ratio);
     canvas.height = Math.round(height * ratio);
@@ -279,11 +304,11 @@ class Timeline {
   }
 
   drawTrack(track, number, name) {
-    const pen = this.pen, top = kAxisHeight + number * kRow + (kRow - kBox) / 2, middle = top + kBox / 2;
-    this.write(name, this.left - 6, middle, this.left - 8, "end", this.colours.text);
+    const pen = this.pen, top = boxTop(track, 0);
+    this.write(name, this.left - 6, top + kBox / 2, this.left - 8, "end", this.colours.text);
     pen.save();
     pen.beginPath();
-    pen.rect(this.left, 0, this.width - this.left, kAxisHeight + this.tracks.length * kRow);
+    pen.rect(this.left, 0, this.width - this.left, this.bottom);
     pen.clip();
     const first = this.xOf(0), perPixel = this.perPixel();
     // Waits first, below the actions, and thin. Those narrower than a pixel are skipped if a neighbour covers the pixel.
@@ -295,28 +320,25 @@ class Timeline {
       pen.fillStyle = this.colours[kWaits[reason][0]];
       pen.fillRect(x, top + 5, Math.max(0.7, width), kBox - 10);
     }
-    drawn = -1;
+    const drawnTo = new Array(track.laneCount).fill(-Infinity);
     for (let i = above(track.latestEnds, this.from); i < track.start.length && track.start[i] < this.to; ++i) {
-      const end = track.start[i] + track.duration[i];
+      const start = track.start[i], end = start + track.duration[i], lane = track.lanes[i];
       if (end < this.from) continue;
-      const x = first + track.start[i] / perPixel, width = track.duration[i] / perPixel;
-      if (width < 0.7 && Math.abs(x + width - drawn) < 0.7) continue;
-      drawn = x + width;
-      // What encloses others is pale and has no text, so that these stand out. Times are rounded to tenths.
-      const encloses = i + 1 < track.start.length && track.start[i + 1] + 0.15 < end;
-      pen.globalAlpha = encloses ? 0.35 : 1;
+      const x = first + start / perPixel, y = boxTop(track, lane), width = track.duration[i] / perPixel;
+      if (width < 0.7 && Math.abs(end - drawnTo[lane]) < 0.7 * perPixel) continue;
+      const isFree = drawnTo[lane] <= start + kRounding;  // not so in a last lane that takes what has none
+      drawnTo[lane] = Math.max(drawnTo[lane], end);
       pen.fillStyle = this.colours[kKinds[track.kinds[i]]];
-      pen.fillRect(x, top, Math.max(0.7, width - (width > 4 ? 1 : 0)), kBox);
-      pen.globalAlpha = 1;
-      if (width < 18 || encloses) continue;
+      pen.fillRect(x, y, Math.max(0.7, width - (width > 4 ? 1 : 0)), kBox);
+      if (width < 18 || !isFree) continue;
       const left = Math.max(x, this.left), right = Math.min(x + width, this.width);
-      this.write(track.names[i], (left + right) / 2, middle, right - left - 5, "centre", this.colours["slice-text"]);
+      this.write(track.names[i], (left + right) / 2, y + kBox / 2, right - left - 5, "centre", this.colours["slice-text"]);
     }
     for (const slice of [this.chosen, this.hovered]) {
       if (!slice || slice.track !== number) continue;
       pen.strokeStyle = this.colours.mark;
       pen.lineWidth = 2;
-      pen.strokeRect(this.xOf(track.start[slice.index]) - 1, top - 1, Math.max(3, track.duration[slice.index] / perPixel + 1), kBox + 2);
+      pen.strokeRect(this.xOf(track.start[slice.index]) - 1, boxTop(track, track.lanes[slice.index]) - 1, Math.max(3, track.duration[slice.index] / perPixel + 1), kBox + 2);
       pen.lineWidth = 1;
     }
     pen.restore();
@@ -353,10 +375,10 @@ class Timeline {
       return (arrow[0] === looked.track && Math.abs(arrow[1] - end) < 0.2) || (arrow[2] === looked.track && Math.abs(arrow[3] - start) < 0.2);
     };
     this.arrowsDrawn = 0;
-    const middle = number => kAxisHeight + number * kRow + kRow / 2;
+    const middle = number => this.tracks[number].top + kRow / 2;
     pen.save();
     pen.beginPath();
-    pen.rect(this.left, kAxisHeight, this.width - this.left, this.tracks.length * kRow);
+    pen.rect(this.left, kAxisHeight, this.width - this.left, this.bottom - kAxisHeight);
     pen.clip();
     for (const arrow of inView) {
       const bold = touches(arrow);

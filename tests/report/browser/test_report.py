@@ -223,25 +223,39 @@ class ReportPage(InBrowser):
         self.assertTrue(said.startswith(label["text"] + ", forward, on worker " + label["text"][0]), said)
         self.assertGreater(self.ask("gyre.timelines[0].arrowsDrawn"), 0)
 
-    def test_a_slice_that_encloses_others_is_seen_where_it_goes_on(self):
-        slices = [("whole", 0, 1000), ("a", 100, 50), ("b", 200, 50), ("c", 800, 50)]
-        (self.work / "nested.json").write_text(json.dumps(
-            [{"ph": "X", "name": name, "tid": 0, "ts": start, "dur": length} for name, start, length in slices]))
-        self.gyre("report", "nested.json", "--out", "nested.html")
-        self.open("nested.html")
-        colour = """(canvas => time => [...canvas.getContext('2d').getImageData(gyre.timelines[0].xOf(time), kAxisHeight + kRow / 2 + 8, 1, 1).data].join())
-            (gyre.timelines[0].canvas)(arguments[0])"""
-        for view in ((0, 1000), (300, 900)):
-            self.ask("gyre.timelines[0].show(...arguments)", *view)
-            self.settle()
-            enclosing, within = self.ask(colour, 500), self.ask(colour, 825)
-            self.assertNotEqual(enclosing, "0,0,0,0", view)
-            self.assertNotEqual(within, enclosing, view)
-            left, top = self.canvas_place()
-            for time, name in ((500, "whole"), (825, "c")):
-                self.mouse("mouseMoved", left + self.ask("gyre.timelines[0].xOf(arguments[0])", time), top + 41)
-                said = self.ask("gyre.timelines[0].said.textContent")
-                self.assertTrue(said.startswith(name + ", other, on "), said)
+    def report_of(self, name, slices):
+        """Opens the report of another program's trace with these slices: name, start, duration."""
+        (self.work / f"{name}.json").write_text(json.dumps(
+            [{"ph": "X", "name": name, "tid": 0, "ts": start, "dur": duration} for name, start, duration in slices]))
+        self.gyre("report", f"{name}.json", "--out", f"{name}.html")
+        self.open(f"{name}.html")
+
+    def test_slices_within_others_are_seen_below_them(self):
+        # The first three are written as programs do that write a slice when it ends.
+        self.report_of("nested", [("innermost", 100, 100), ("inner", 100, 300), ("whole", 0, 1000), ("later", 500, 300), ("same", 500, 300), ("next", 1000, 200)])
+        lanes = self.ask("Object.fromEntries(gyre.timelines[0].tracks[0].names.map((name, i) => [name, gyre.timelines[0].tracks[0].lanes[i]]))")
+        self.assertEqual(lanes, {"whole": 0, "inner": 1, "innermost": 2, "later": 1, "same": 2, "next": 0})
+        labels = {label["text"]: label for label in self.ask("gyre.timelines[0].labels")}
+        self.assertLessEqual(set(lanes), set(labels))
+        left, top = self.canvas_place()
+        for name, label in labels.items():
+            if name not in lanes:
+                continue
+            self.mouse("mouseMoved", left + (label["left"] + label["right"]) / 2, top + (label["top"] + label["bottom"]) / 2)
+            said = self.ask("gyre.timelines[0].said.textContent")
+            self.assertTrue(said.startswith(name + ", other, on "), said)
+        colour = """[...gyre.timelines[0].canvas.getContext('2d').getImageData(gyre.timelines[0].xOf(arguments[0]), arguments[1], 1, 1).data].join()"""
+        row = labels["whole"]["top"]
+        self.assertEqual(self.ask(colour, 20, row), self.ask(colour, 150, row), "the whole is seen above the inner one")
+        self.assertEqual(self.ask(colour, 450, labels["inner"]["top"]), "0,0,0,0", "nothing is below it between two others")
+        self.check_boxes("nested.html", 10)
+
+    def test_rows_have_as_many_lanes_as_there_is_room_for(self):
+        self.report_of("deep", [(f"level {i}", i, 1000 - 2 * i) for i in range(100)])
+        self.assertEqual(self.ask("[gyre.timelines[0].tracks[0].laneCount, gyre.timelines[0].tracks[0].lanes[99]]"), [32, 31])
+        self.check_boxes("deep.html", 10)
+        self.open()
+        self.assertEqual(self.ask("gyre.timelines[0].tracks.map(track => track.laneCount)"), [1, 1, 1], "actions of a run lie in no others")
 
     def test_an_action_is_found_by_its_name(self):
         self.open()
