@@ -1,5 +1,7 @@
 #include "gyre/schedule/done_actions.h"
 
+#include <algorithm>
+
 namespace gyre {
 
 void DoneActions::add(const Action& action) {
@@ -55,13 +57,20 @@ std::optional<Action> DoneActions::missing(const Action& action) const {
   return std::nullopt;
 }
 
-// The first backward of the window that the stage has not done.
+// The first backward of the window that the stage has not done. Looks at what follows those that each pipeline has done
+// from the first on, since a window may be long.
 std::optional<Action> DoneActions::missing_backward(int stage, int64_t window) const {
-  for (int64_t m = window * schedule_.window; m < (window + 1) * schedule_.window; ++m) {
-    const int pipeline = schedule_.pipeline_of(m);
-    if (!has_backward(pipeline, stage, m)) return Action{ActionKind::Backward, pipeline, stage, m};
+  const int64_t begin = window * schedule_.window, end = begin + schedule_.window;
+  std::optional<Action> first;
+  for (int pipeline = 0; pipeline < schedule_.pipelines; ++pipeline) {
+    const int64_t before = (begin - pipeline + schedule_.pipelines - 1) / schedule_.pipelines;  // in earlier windows
+    const int64_t done =
+        std::max(next(ActionKind::Backward, pipeline, stage), next(ActionKind::BackwardWeights, pipeline, stage));
+    int64_t m = std::max(before, done) * schedule_.pipelines + pipeline;
+    while (m < end && has_backward(pipeline, stage, m)) m += schedule_.pipelines;
+    if (m < end && (!first || m < first->microbatch)) first = Action{ActionKind::Backward, pipeline, stage, m};
   }
-  return std::nullopt;
+  return first;
 }
 
 bool DoneActions::has_all_gradients(int stage, int64_t window) const {

@@ -25,9 +25,10 @@ class InvalidSchedule : public InputError {
 };
 
 // Proves for the restriction to `microbatches` (0: the prologues and enough repetitions that the rest follows): every
-// action exactly once and on the worker its placement says, dependencies met, no cycle across workers (so no deadlock),
-// every gradient in exactly one update, updates in order, activations bounded. Throws InvalidSchedule naming the first
-// offending action and its worker; for a fault of the order also what it needs, and a grid of the actions around it.
+// action exactly once and on the worker its placement says, dependencies met, every gradient in exactly one update,
+// updates in order, activations bounded; and for runs of any length: no cycle across workers, so no deadlock. Throws
+// InvalidSchedule naming the first offending action and its worker; for a fault of the order also what it needs, and a
+// grid of the actions around it.
 void validate(const Schedule& schedule, int64_t microbatches = 0);
 
 }  // namespace gyre

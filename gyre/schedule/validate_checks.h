@@ -20,7 +20,8 @@ void check_programs(const Schedule& schedule);
 // when its worker's program is repeated forever. A backward may be in halves: Backward stands for both ways.
 void check_each_once(const Schedule& schedule, ActionKind kind, int pipeline, int stage);
 
-// Checks that every action of the restriction to `microbatches` can be performed once, and that none is missing.
+// Checks that every action of the restriction to `microbatches` can be performed once, that none is missing, and that
+// workers can go on forever without waiting for each other in a circle.
 void check_execution(const Schedule& schedule, int64_t microbatches);
 
 [[noreturn]] void fail_validation(const Schedule& schedule, const std::string& what);

@@ -1,5 +1,6 @@
-// Checks that the programs can be executed: a dry run of a restriction advances each worker as far as it can go and
-// checks the order of its actions.
+// Checks that the programs can be executed. A dry run of a restriction advances each worker as far as it can go and
+// checks the order of its actions. Another advances each worker only as far as the others need it, until a repetition
+// shows that all later ones can be done too.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "gyre/schedule/done_actions.h"
+#include "gyre/schedule/limits.h"
 #include "gyre/schedule/validate_checks.h"
 
 namespace gyre {
@@ -22,14 +24,13 @@ class DryRun {
         microbatches_(microbatches),
         done_(schedule),
         tied_order_(schedule.tied ? static_cast<size_t>(schedule.pipelines) : 0),
-        queued_(static_cast<size_t>(schedule.workers), true) {
-    for (int worker = 0; worker < schedule_.workers; ++worker) {
-      cursors_.emplace_back(schedule_, worker, microbatches_);
-      runnable_.push_back(worker);
-    }
+        queued_(static_cast<size_t>(schedule.workers)),
+        performed_(static_cast<size_t>(schedule.workers)) {
+    for (int worker = 0; worker < schedule_.workers; ++worker) cursors_.emplace_back(schedule_, worker, microbatches_);
   }
 
   void run() {
+    for (int worker = 0; worker < schedule_.workers; ++worker) wake(worker);
     while (!runnable_.empty()) {
       const int worker = runnable_.front();
       runnable_.pop_front();
@@ -39,15 +40,62 @@ class DryRun {
         cursor.advance();
       }
     }
-    if (std::any_of(cursors_.begin(), cursors_.end(), [](const auto& c) { return c.peek().has_value(); })) {
-      fail_blocked();
-    }
+    const auto blocked = std::ranges::find_if(cursors_, [](const auto& cursor) { return cursor.peek().has_value(); });
+    if (blocked != cursors_.end()) fail_blocked(static_cast<int>(blocked - cursors_.begin()));
     check_microbatches();
     check_updates();
     check_adopts();
   }
 
+  // A circle in which workers wait for each other may need more microbatches than a restriction has. So here all
+  // workers do one repetition after another, and of later repetitions only what is needed for that. Once a repetition
+  // takes every worker exactly one repetition further, the next can do the same actions with higher numbers, and so can
+  // all later ones.
+  void run_endlessly() {
+    std::vector<int64_t> ends;  // [worker]: of its last whole repetition
+    for (const Program& program : schedule_.programs) ends.push_back(std::ssize(program.prologue));
+    int64_t steps = 0;
+    for (bool repeats = false; !repeats;) {
+      repeats = true;
+      const std::vector<int64_t> before = performed_;
+      for (int worker = 0; worker < schedule_.workers; ++worker) {
+        for (const int64_t end = ends[worker] + period(worker); performed_[worker] < end;) perform_next(worker);
+      }
+      for (int worker = 0; worker < schedule_.workers; ++worker) {
+        ends[worker] += period(worker);
+        const int64_t taken = performed_[worker] - before[worker];
+        repeats = repeats && taken == period(worker);
+        steps += taken;
+      }
+      if (steps > kMostSteps) fail_validation(schedule_, "its workers run too far ahead of each other to be checked");
+    }
+  }
+
  private:
+  int64_t period(int worker) const { return std::ssize(schedule_.programs[worker].period); }
+
+  // Performs the worker's next action, and before it whatever others must do for that.
+  void perform_next(int worker) {
+    waiting_.assign(1, worker);  // each for the one behind it
+    queued_[worker] = true;
+    while (!waiting_.empty()) {
+      const int at = waiting_.back();
+      ProgramCursor& cursor = cursors_[at];
+      if (const auto needed = done_.missing(*cursor.peek())) {
+        const int giver = schedule_.worker_of(*needed);
+        if (queued_[giver] || !cursors_[giver].peek()) fail_blocked(at);
+        waiting_.push_back(giver);
+        queued_[giver] = true;
+        continue;
+      }
+      done_.add(*cursor.peek());
+      cursor.advance();
+      ++performed_[at];
+      waiting_.pop_back();
+      queued_[at] = false;
+    }
+  }
+
   bool try_perform(int worker, const Action& action) {
     check_not_repeated(worker, action);
     if (done_.missing(action)) return false;
@@ -117,8 +165,8 @@ class DryRun {
 
   // No worker can go on. If workers wait for each other in a circle, shows all of it: an action in the wrong place is
   // one that a worker of the circle is at, or one that is needed of it.
-  [[noreturn]] void fail_blocked() const {
-    const int culprit = find_culprit(), giver = giver_to(culprit);
+  [[noreturn]] void fail_blocked(int blocked) const {
+    const int culprit = find_culprit(blocked), giver = giver_to(culprit);
     std::string what = "deadlock: it needs " + text(needed_by(culprit));
     if (giver == culprit) {
       what += ", which this worker does later or never";
@@ -137,9 +185,7 @@ class DryRun {
 
   // Goes from a blocked worker to the one that it waits for, and on, to a worker whose own program is at fault (it
   // waits for something that it does itself later, or that no worker does), or else to one of a circle.
-  int find_culprit() const {
-    int worker = 0;
-    while (!cursors_[worker].peek()) ++worker;
+  int find_culprit(int worker) const {
     for (std::vector<bool> seen(cursors_.size()); !seen[worker];) {
       seen[worker] = true;
       const int giver = giver_to(worker);
@@ -242,13 +288,16 @@ class DryRun {
   DoneActions done_;
   std::vector<std::deque<int64_t>> tied_order_;  // [pipeline]: forwarded by the first stage, not yet by the last
   std::deque<int> runnable_;
-  std::vector<bool> queued_;  // [worker]: it is in runnable_
+  std::vector<bool> queued_;        // [worker]: it is in runnable_ or waiting_
+  std::vector<int> waiting_;        // workers that wait for each other
+  std::vector<int64_t> performed_;  // [worker]: actions, in an endless run
 };
 
 }  // namespace
 
 void check_execution(const Schedule& schedule, int64_t microbatches) {
   DryRun(schedule, microbatches).run();
+  DryRun(schedule, kUnlimited).run_endlessly();
 }
 
 }  // namespace gyre

@@ -13,6 +13,7 @@
 
 #include "gyre/core/error.h"
 #include "gyre/schedule/builders.h"
+#include "gyre/schedule/compute_costs.h"
 #include "gyre/schedule/csv.h"
 #include "gyre/schedule/load.h"
 #include "gyre/schedule/text.h"
@@ -176,6 +177,67 @@ TEST_P(EveryMutation, IsRefusedAndNamed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Builtin, EveryMutation, ::testing::ValuesIn(schedule_names()));
+
+// A microbatch passes the workers from the last to the first, two stages on each, and ends on the last again. A worker
+// does it at the first of its two stages a repetition earlier than at the second, so the worker that it comes from must
+// be a repetition ahead, and the last worker six ahead of the first. `ahead`: how many forwards the last stage is ahead
+// of its backwards; from 5 on it waits for what its worker does in a later repetition.
+Schedule whose_workers_run_ahead(int64_t ahead) {
+  constexpr int kWorkers = 7, kLast = 2 * kWorkers - 2;
+  constexpr int64_t kAhead = 9;  // as many forwards is a worker's second stage ahead; its first one more
+  const auto worker_of = [](int stage) { return stage == kLast ? kWorkers - 1 : kWorkers - 1 - (stage + 1) / 2; };
+  Schedule schedule;
+  schedule.name = "ahead";
+  schedule.stages = kLast + 1;
+  schedule.workers = kWorkers;
+  schedule.placement.resize(1);
+  for (int stage = 0; stage <= kLast; ++stage) schedule.placement[0].push_back(worker_of(stage));
+  schedule.owner = schedule.placement;
+  for (int worker = 0; worker < kWorkers; ++worker) {
+    std::vector<int> own;
+    for (int stage = 0; stage <= kLast; ++stage) {
+      if (worker_of(stage) == worker) own.push_back(stage);
+    }
+    const auto is_first = [](int stage) { return stage % 2 == 1; };
+    const auto forwards = [&](int stage) { return stage == kLast ? ahead : is_first(stage) ? kAhead + 1 : kAhead; };
+    Program program;
+    const auto backwards = [&](int64_t m, std::vector<Action>& actions) {
+      for (size_t i = own.size(); i-- > 0;) actions.push_back({ActionKind::Backward, 0, own[i], m});
+    };
+    const auto updates = [&](int64_t m, std::vector<Action>& actions) {
+      for (const int stage : own) actions.push_back({ActionKind::Update, 0, stage, m});
+    };
+    for (const int stage : own) {
+      for (int64_t m = 0; m < std::min(forwards(stage), kAhead); ++m) {
+        program.prologue.push_back({ActionKind::Forward, 0, stage, m});
+      }
+    }
+    const int64_t done = kWorkers - 1 - worker;  // microbatches in the prologue
+    for (int64_t m = 0; m < done; ++m) {
+      if (m == done - 1) program.prologue.push_back({ActionKind::Forward, 0, own[0], kAhead});
+      backwards(m, program.prologue);
+      updates(m, program.prologue);
+    }
+    for (const int stage : own) {
+      if (stage < kLast) program.period.push_back({ActionKind::Forward, 0, stage, forwards(stage)});
+    }
+    backwards(done, program.period);
+    if (worker == kWorkers - 1) program.period.push_back({ActionKind::Forward, 0, kLast, ahead});
+    updates(done, program.period);
+    schedule.programs.push_back(std::move(program));
+  }
+  return schedule;
+}
+
+// A circle may need more microbatches than the prologues and a few repetitions have.
+TEST(Deadlock, IsFoundWhereOnlyLongRunsHaveIt) {
+  const Schedule good = whose_workers_run_ahead(4), bad = whose_workers_run_ahead(5);
+  EXPECT_EQ(fault_of(good), "accepted");
+  EXPECT_GT(makespan(good, 1000, ComputeCosts()), 0);
+  EXPECT_GT(makespan(bad, representative_microbatches(bad), ComputeCosts()), 0);
+  EXPECT_THROW(makespan(bad, 15, ComputeCosts()), Deadlock);
+  EXPECT_THAT(fault_of(bad), HasSubstr("deadlock: it needs "));
+}
 
 // Worker 0 only waits for those who wait for each other.
 TEST(Deadlock, ShowsTheCircle) {
