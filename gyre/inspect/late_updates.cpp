@@ -8,6 +8,8 @@
 #include <memory>
 #include <utility>
 
+#include "gyre/optim/settings/basis_rotation_settings.h"
+
 namespace gyre {
 namespace {
 
@@ -15,6 +17,10 @@ StageTensors copy_of(std::span<const at::Tensor> tensors) {
   StageTensors copy;
   for (const at::Tensor& tensor : tensors) copy.push_back(tensor.clone());
   return copy;
+}
+
+bool looks_ahead(const OptimizerConfig& config) {
+  return config.kind == "basis-rotation" && config.own.get<BasisRotationSettings>().look_ahead > 0;
 }
 
 // Replaces a stage's optimizer. The pipeline has the weights of some updates ago; this object has the newest, to which
@@ -83,9 +89,10 @@ class LateOptimizer final : public Optimizer {
   }
 
   // The change of the weights that the optimizer would make of the current gradient, computed with a copy of it. The
-  // copy has only what checkpoints have, and so no past weights, which without a delay are not needed.
+  // copy has only what checkpoints have, and so no past weights, which without a delay are not needed. Weights that are
+  // ahead by their delay stay so: coming back would be most of the change.
   StageTensors wanted_change(UpdateContext context) {
-    context.delay = 0;
+    if (!looks_ahead(config_)) context.delay = 0;
     const auto copy = make_optimizer(config_, specs_, current_weights()[0].device());
     copy->load_state(optimizer_->state());
     const StageTensors gradient = std::exchange(current_gradient_, {});

@@ -20,6 +20,7 @@
 #include "gyre/build/build.h"
 #include "gyre/data/dataset.h"
 #include "gyre/data/prepare.h"
+#include "gyre/optim/settings/basis_rotation_settings.h"
 #include "gyre/optim/settings/delay_compensated_settings.h"
 #include "gyre/runtime/executor.h"
 #include "gyre/tensors/host_memory.h"
@@ -247,6 +248,25 @@ TEST_F(DiagnosticsTest, UpdatesAreAsLateAsTheRunsOwn) {
       EXPECT_DOUBLE_EQ(*found.stages[stage].oscillation, sums[stage]->oscillation()) << kind << ", stage " << stage;
     }
   }
+}
+
+// At so low a rate late gradients are current ones but for rounding, and so are the updates, whose weights are ahead.
+TEST_F(DiagnosticsTest, UpdatesOfWeightsThatAreAheadAreCompared) {
+  TrainedModel model;
+  model.config = config("none");
+  model.data = Dataset::open(model.config.data).identity();
+  model.config.pipeline.schedule = "pipedream";
+  model.config.pipeline.accumulate = 1;
+  model.config.optimizer.kind = "basis-rotation";
+  auto& rotation = model.config.optimizer.own.get<BasisRotationSettings>();
+  rotation.look_ahead = 1;
+  rotation.interval = 1;
+  model.config.optimizer.lr = 1e-5;
+  model.checkpoint.weights = build_pipeline(model.config)->weights();
+  DiagnosticsOptions options;
+  options.draws = 0;
+  options.updates = 6;
+  for (const StageDiagnostics& stage : diagnose(model, options).stages) EXPECT_GT(*stage.cosine, 0.99) << stage.delay;
 }
 
 // Covariances of long sides are most of what a run without bases of its own takes.
