@@ -23,7 +23,7 @@ ClipScope clip_scope(const Config& config, const Schedule& schedule) {
   if (config.optimizer.clip == 0 || scope == "none") return ClipScope::None;
   if (scope == "global") return ClipScope::Global;
   if (scope == "stage") return ClipScope::Stage;
-  return schedule.has_flush() ? ClipScope::Global : ClipScope::Stage;
+  return schedule.has_flush() && !early_change(schedule) ? ClipScope::Global : ClipScope::Stage;
 }
 
 int64_t special_tokens(const ModelSettings& model) {

@@ -12,11 +12,19 @@
 namespace gyre {
 
 void check_clipping(ClipScope scope, const Schedule& schedule) {
-  if (scope != ClipScope::Global || schedule.has_flush()) return;
-  throw InputError(
-      fmt::format("[optimizer] clip_scope = \"global\" needs a schedule with a flush (one that waits for each update), "
-                  "and {} has none; use clip_scope = \"stage\"",
-                  schedule.name));
+  if (scope != ClipScope::Global) return;
+  if (!schedule.has_flush()) {
+    throw InputError(
+        fmt::format("[optimizer] clip_scope = \"global\" needs a schedule with a flush (one that waits for each "
+                    "update), and {} has none; use clip_scope = \"stage\"",
+                    schedule.name));
+  }
+  if (const auto early = early_change(schedule)) {
+    throw InputError(fmt::format(
+        "[optimizer] clip_scope = \"global\" makes updates wait for all gradients of their window, and in "
+        "schedule {} a worker does {} before {}; use clip_scope = \"stage\"",
+        schedule.name, to_string(early->change, schedule.pipelines), to_string(early->backward, schedule.pipelines)));
+  }
 }
 
 Pipeline::Pipeline(Schedule schedule, const Layers& layers, const std::vector<LayerRange>& ranges,

@@ -15,7 +15,8 @@
 
 namespace gyre {
 
-// Throws InputError for global clipping under a schedule without a flush.
+// Throws InputError for global clipping under a schedule without a flush, or whose updates cannot wait for all
+// gradients.
 void check_clipping(ClipScope scope, const Schedule& schedule);
 
 // The workers with begin <= number < end.

@@ -186,6 +186,25 @@ std::vector<bool> adopting_pipelines(const Schedule& schedule) {
   return adopts;
 }
 
+std::optional<EarlyChange> early_change(const Schedule& schedule) {
+  for (int worker = 0; worker < schedule.workers; ++worker) {
+    std::optional<Action> latest;  // of the window furthest on
+    const Program& program = schedule.programs[worker];
+    // Later repetitions are as the second, whose changes and backwards follow those of the first.
+    auto left = static_cast<int64_t>(program.prologue.size() + 2 * program.period.size());
+    for (ProgramCursor cursor(schedule, worker); left > 0; --left, cursor.advance()) {
+      const Action& action = *cursor.peek();
+      if (action.is_per_window()) {
+        if (!latest || action.microbatch > latest->microbatch) latest = action;
+      } else if (latest && action.kind != ActionKind::Forward &&
+                 action.microbatch / schedule.window <= latest->microbatch) {
+        return EarlyChange{*latest, action};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 bool splits_backward(const Schedule& schedule, int stage) {
   const auto is_half = [stage](const Action& action) {
     return action.kind == ActionKind::BackwardInput && action.stage == stage;

@@ -143,6 +143,14 @@ std::set<std::pair<int, int>> adopting_replicas(const Schedule& schedule);
 // worker of its stage's owner and changes at the update.
 std::vector<bool> adopting_pipelines(const Schedule& schedule);
 
+// An update or adoption after which its worker does a backward of the same window, or of an earlier one.
+struct EarlyChange {
+  Action change, backward;
+};
+// The first of a worker's; nullopt if there is none. With a flush and without one of these, updates may wait for the
+// gradients of all stages, as clipping by their norm makes them do. With one, the worker would wait for itself.
+std::optional<EarlyChange> early_change(const Schedule& schedule);
+
 // Whether any program runs the stage's backward as two separate halves (I and W).
 bool splits_backward(const Schedule& schedule, int stage);
 

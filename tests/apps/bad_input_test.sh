@@ -16,6 +16,12 @@ refuses "does not divide width" "$gyre" train run.toml --out x --set model.heads
 refuses "did you mean 'pipedream'?" "$gyre" train run.toml --out x --set pipeline.schedule=pipedraem
 refuses "did you mean 'adamw'?" "$gyre" train run.toml --out x --set optimizer.kind=adam
 refuses "needs a schedule with a flush" "$gyre" train run.toml --out x --set optimizer.clip_scope=global
+printf '%s\n' 'gyre-schedule 1' 'name early' 'stages 4' 'pipelines 1' 'workers 2' 'window 1' 'shift 1' 'kind training' 'weights stash' 'placement 0 1 0 1' \
+  'owner 0 1 0 1' 'worker 0: 0F0 2F0 2B0 2U0 0B0 0U0' 'worker 1: 1F0 3F0 3B0 3U0 1B0 1U0' >early.sched
+early=(--set pipeline.schedule=early.sched --set pipeline.stages=4 --set pipeline.accumulate=1)
+refuses "early a worker does 2U0 before 0B0" "$gyre" train run.toml --out x "${early[@]}" --set optimizer.clip_scope=global
+"$gyre" train run.toml --out early "${early[@]}" --set run.updates=2 >/dev/null 2>&1 || fail "an update before a backward, clipped by stage"
+rm -r early early.sched
 refuses "gyre prepare" "$gyre" train run.toml --out x --set data.tokens=nowhere
 refuses "have a vocabulary of 256" "$gyre" train run.toml --out x --set model.vocabulary=200
 refuses "tokens to validate on, and a sequence of [model] context 5000 needs 5001; run gyre prepare again with more text or a larger --val-fraction, or shorten the context" \

@@ -124,6 +124,14 @@ TEST_P(EverySchedule, EveryCorruptedCharacterIsReadOrRefused) {
   }
 }
 
+// Where updates wait for the gradients of all stages, a worker must have done its own.
+TEST_P(EverySchedule, ChangesNoWeightsBeforeItsBackwardsIfItHasAFlush) {
+  for (const int replicas : {1, 2}) {
+    const Schedule schedule = make_schedule({GetParam(), 4, 4, replicas});
+    EXPECT_FALSE(schedule.has_flush() && early_change(schedule)) << replicas;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Builtin, EverySchedule, ::testing::ValuesIn(schedule_names()));
 
 // Stage 1 takes microbatch 1 first, while stage 0 waits for the gradient of microbatch 0.
@@ -209,6 +217,24 @@ TEST(Validate, FindsADeadlockAcrossWorkers) {
     EXPECT_THAT(error.what(), ::testing::HasSubstr("deadlock"));
     EXPECT_THAT(error.what(), ::testing::HasSubstr("0B0 on worker 0"));
   }
+}
+
+TEST(EarlyChange, IsAnUpdateBeforeABackwardOfTheSameWindow) {
+  const auto schedule_with = [](const std::string& first_worker) {
+    return parse_schedule(fmt::format("gyre-schedule 1\nname early\nstages 4\npipelines 1\nworkers 2\nwindow 1\n"
+                                      "shift 1\nkind training\nweights stash\nplacement 0 1 0 1\nowner 0 1 0 1\n"
+                                      "worker 0: {}\nworker 1: 1F0 3F0 3B0 1B0 1U0 3U0\n",
+                                      first_worker),
+                          "file");
+  };
+  EXPECT_FALSE(early_change(schedule_with("0F0 2F0 2B0 0B0 2U0 0U0")));
+  const Schedule early = schedule_with("0F0 2F0 2B0 2U0 0B0 0U0");
+  EXPECT_NO_THROW(validate(early));
+  EXPECT_TRUE(early.has_flush());
+  const auto found = early_change(early);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(to_string(found->change, 1), "2U0");
+  EXPECT_EQ(to_string(found->backward, 1), "0B0");
 }
 
 TEST(Validate, SplitBackwardsAreUnderstood) {
