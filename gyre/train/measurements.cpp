@@ -35,12 +35,16 @@ void RunMeasurements::add(const Segment& segment, const SegmentReport& report, d
     sizes_[stage].output_bytes = std::max(sizes_[stage].output_bytes, report.sizes[stage].output_bytes);
   }
   trace_.resize(report.workers.size());
+  // A trace counts from the segment's very beginning, its seconds only from when it has been set up: without the first,
+  // a segment's first actions would lie over the last of the one before.
+  const double begin = std::max(trace_end_, seconds_before);
   for (size_t worker = 0; worker < trace_.size(); ++worker) {
     for (TimedAction timed : report.workers[worker].trace) {
       timed.action.microbatch += timed.action.is_per_window() ? segment.first_update : segment.first_microbatch;
-      timed.start += seconds_before;
-      timed.end += seconds_before;
-      if (timed.came) *timed.came += seconds_before;
+      timed.start += begin;
+      timed.end += begin;
+      if (timed.came) *timed.came += begin;
+      trace_end_ = std::max(trace_end_, timed.end);
       trace_[worker].push_back(timed);
     }
   }

@@ -15,7 +15,8 @@ std::vector<int64_t> optimizer_bytes(const Pipeline& pipeline);
 
 class RunMeasurements {
  public:
-  // `seconds_before`: training time before the segment, by which its trace is shifted.
+  // `seconds_before`: training time before the segment, by which its trace is shifted, or by more if it would lie over
+  // the one before.
   void add(const Segment& segment, const SegmentReport& report, double seconds_before);
 
   bool empty() const { return costs_.empty(); }
@@ -34,6 +35,7 @@ class RunMeasurements {
   std::vector<std::map<ActionKind, ActionCost>> costs_;  // [stage]
   std::vector<StageSizes> sizes_;                        // [stage]
   std::vector<std::vector<TimedAction>> trace_;
+  double trace_end_ = 0;
   double save_wait_seconds_ = 0;
   int64_t saves_ = 0;
 };
