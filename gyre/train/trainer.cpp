@@ -248,7 +248,7 @@ class Training {
     done_ += report.microbatches / pipeline_->schedule().window;
     microbatches_ += report.microbatches;
     tokens_ += report.microbatches * checked_.train_batches->tokens_per_batch();
-    if (done_ == config_.run.updates) books_.check_last_loss();
+    if (done_ == config_.run.updates) telling_how_to_go_on([&] { books_.check_last_loss(); });
     interrupted_ = stop_requested() && done_ < config_.run.updates;
     if (interrupted_) {
       books_.drained(done_, "interrupt", plan_.contains(done_));

@@ -13,6 +13,7 @@
 namespace gyre {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing_support::Runs;
 namespace fs = std::filesystem;
@@ -79,10 +80,12 @@ TEST_F(Divergences, ARunThatDivergedContinuesFromBeforeUpdatesWereLeftOut) {
 
 TEST_F(Divergences, ARunWhoseLastLossIsNotFiniteHasNotEndedWell) {
   const Session few = session({"run.updates=4"});
-  EXPECT_THAT(divergence_of("few", few), HasSubstr("the loss of the last update, 4, is not finite"));
+  const auto is_told = AllOf(HasSubstr("the loss of the last update, 4, is not finite; lower [optimizer] lr"),
+                             HasSubstr("continues from step 1, the last saved before updates were left out"));
+  EXPECT_THAT(divergence_of("few", few), is_told);
   Session again = few;
   again.resume = true;
-  EXPECT_THAT(divergence_of("few", again), HasSubstr("the loss of the last update, 4, is not finite"));
+  EXPECT_THAT(divergence_of("few", again), is_told);
 }
 
 }  // namespace
