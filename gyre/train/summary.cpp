@@ -119,6 +119,12 @@ std::string data_lines(const Config& config, const Dataset& dataset) {
   return lines;
 }
 
+// The setting that the data leaves without effect, in the form of settings_without_effect().
+std::string unused_cut_line(const Config& config, const Dataset& dataset) {
+  if (dataset.cuts_validation() || config.data.val_fraction == DataSettings().val_fraction) return "";
+  return line("", "[data] val_fraction has no effect: the data has validation tokens of its own");
+}
+
 // Updates made before may have had other numbers of tokens.
 std::string updates_line(const Config& config, DoneBefore before, const Dataset& dataset) {
   const double tokens = static_cast<double>(config.pipeline.replicas) *
@@ -251,6 +257,7 @@ std::string summarise(const Config& config, DoneBefore before, const Dataset& da
       line("optimizer", fmt::format("{}, lr {}, {}", config.optimizer.kind, config.optimizer.lr, config.run.precision));
   text += rate_lines(config);
   for (const std::string& setting : settings_without_effect(config)) text += line("", setting);
+  text += unused_cut_line(config, dataset);
   if (config.run.precision == "bf16" && computes_on_host(config) && !has_fast_bf16_products())
     text += line("", fmt::format("bf16 products: {}; training takes about as long as in fp32", bf16_products()));
   text += schedule_line(config, schedule);

@@ -21,8 +21,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-TEST(CheckedRun, TokensThatNobodyEvaluatesMustBeSound) {
-  const testing_support::TemporaryDirectory place;
+// A run on nanoGPT's token files in `place`.
+Config small_run(const std::filesystem::path& place) {
   Config config;
   config.model.layers = 1;
   config.model.width = config.model.context = 8;
@@ -30,8 +30,14 @@ TEST(CheckedRun, TokensThatNobodyEvaluatesMustBeSound) {
   config.pipeline.stages = 1;
   config.pipeline.microbatch = 2;
   config.run.eval_every = 0;
-  config.data.tokens = place.path();
+  config.data.tokens = place;
   config.data.vocabulary = 50;
+  return config;
+}
+
+TEST(CheckedRun, TokensThatNobodyEvaluatesMustBeSound) {
+  const testing_support::TemporaryDirectory place;
+  Config config = small_run(place.path());
   write_file_atomic(place / "train.bin", std::string(1000, '\0'));
   write_file_atomic(place / "val.bin", std::string(4, '\0'));
   config.optimizer.cooldown = 3;
@@ -47,23 +53,31 @@ TEST(CheckedRun, TokensThatNobodyEvaluatesMustBeSound) {
 
 TEST(CheckedRun, TheSummarySaysHowMuchRecomputeWouldSaveARunThatMayNotFit) {
   const testing_support::TemporaryDirectory place;
-  Config config;
-  config.model.layers = 1;
-  config.model.width = config.model.context = 8;
-  config.model.heads = 2;
-  config.pipeline.stages = 1;
+  Config config = small_run(place.path());
   config.pipeline.schedule = "gpipe";
   config.pipeline.accumulate = 1 << 16;  // all in memory at once
   config.pipeline.microbatch = 1 << 12;
-  config.run.eval_every = 0;
-  config.data.tokens = place.path();
-  config.data.vocabulary = 50;
   write_file_atomic(place / "train.bin", std::string(1000, '\0'));
   EXPECT_THAT(
       CheckedRun{config}.summary,
       HasSubstr("this may not fit: lower microbatch or context, or set recompute = true, with which it would be"));
   config.pipeline.recompute = true;
   EXPECT_THAT(CheckedRun{config}.summary, Not(HasSubstr("recompute")));
+}
+
+TEST(CheckedRun, AShareForValidationHasNoEffectOnDataWithItsOwn) {
+  const testing_support::TemporaryDirectory place;
+  Config config = small_run(place.path());
+  const std::string unused = "[data] val_fraction has no effect: the data has validation tokens of its own";
+  write_file_atomic(place / "train.bin", std::string(1000, '\0'));
+  write_file_atomic(place / "val.bin", std::string(100, '\0'));
+  EXPECT_THAT(CheckedRun{config}.summary, Not(HasSubstr("val_fraction"))) << "it is at its default";
+  config.data.val_fraction = 0.2;
+  EXPECT_THAT(CheckedRun{config}.summary, HasSubstr(unused));
+  config.data.tokens = place / "train.bin";
+  EXPECT_THAT(CheckedRun{config}.summary, AllOf(HasSubstr("100 to validate"), Not(HasSubstr("val_fraction"))));
+  config.data.val_tokens = place / "val.bin";
+  EXPECT_THAT(CheckedRun{config}.summary, HasSubstr(unused));
 }
 
 // What a run of the configuration is refused for, with the configuration's faults.
