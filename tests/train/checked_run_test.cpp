@@ -56,7 +56,7 @@ TEST(CheckedRun, TheSummarySaysHowMuchRecomputeWouldSaveARunThatMayNotFit) {
   Config config = small_run(place.path());
   config.pipeline.schedule = "gpipe";
   config.pipeline.accumulate = 1 << 16;  // all in memory at once
-  config.pipeline.microbatch = 1 << 12;
+  config.pipeline.microbatch = 1 << 16;
   write_file_atomic(place / "train.bin", std::string(1000, '\0'));
   EXPECT_THAT(
       CheckedRun{config}.summary,
