@@ -31,8 +31,9 @@ Kept kept_of(std::span<const LayerProfile> layers, const std::optional<HeldMicro
   std::vector<LayerKeeps> keeps;
   for (const LayerProfile& layer : layers) keeps.push_back({layer.input_bytes, layer.activation_bytes});
   Kept kept{recompute_groups(keeps, *recompute), {}};
-  kept.repeats.assign(kept.groups.size(), true);
-  kept.repeats.back() = !recompute->keeps_last_group();
+  for (size_t group = 0; group < kept.groups.size(); ++group) {
+    kept.repeats.push_back(recompute->repeats(group, kept.groups.size()));
+  }
   return kept;
 }
 

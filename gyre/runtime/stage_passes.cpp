@@ -19,7 +19,7 @@ int64_t StagePasses::Kept::bytes() const {
 
 // Whether the group's forward is repeated.
 bool StagePasses::repeats(size_t group) const {
-  return recompute_ && !(group + 1 == groups_.size() && recompute_->keeps_last_group());
+  return recompute_ && recompute_->repeats(group, groups_.size());
 }
 
 at::Tensor StagePasses::forward(const WeightView& weights, const at::Tensor& input, const LayerContext& context,

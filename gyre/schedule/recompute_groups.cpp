@@ -84,7 +84,7 @@ std::vector<LayerRange> recompute_groups(std::span<const LayerKeeps> layers, con
   int64_t least = needed(best), peak = division.peak(best);
   // Each round finds the division with the next lower peak, which has more groups, until there is none or the inputs of
   // its groups already take as much as the best division needs.
-  while (true) {
+  while (peak > 0) {
     std::vector<LayerRange> groups = division.within(peak - 1);
     if (division.peak(groups) >= peak || held.most * division.inputs(groups) >= least) break;
     groups = division.least(groups.size());

@@ -3,6 +3,7 @@
 // (Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -22,9 +23,9 @@ struct LayerKeeps {
 struct HeldMicrobatches {
   int64_t most = 1;     // at once between forward and backward
   bool splits = false;  // whether halves of backwards come apart. Between them a stage holds what all its layers saved
-  // If a stage has one microbatch in flight, its backward follows its forward at once, so what the last group has saved
-  // can stay, and its forward is not repeated.
-  bool keeps_last_group() const { return most == 1; }
+  // Whether the forward of that one of `groups` groups is repeated. If a stage has one microbatch in flight, its
+  // backward follows its forward at once, so what the last group has saved stays.
+  bool repeats(size_t group, size_t groups) const { return most > 1 || group + 1 < groups; }
 };
 // [stage]. Walks every program once.
 std::vector<HeldMicrobatches> held_microbatches(const Schedule& schedule);

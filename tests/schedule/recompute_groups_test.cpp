@@ -98,6 +98,10 @@ TEST(RecomputeGroups, OfAlikeLayersAreAlikeAndMoreMicrobatchesMakeThemLarger) {
   EXPECT_EQ(recompute_groups(layers, {.most = 4}).size(), 16U);
 }
 
+TEST(RecomputeGroups, OfLayersThatSaveNothingAreOne) {
+  EXPECT_EQ(recompute_groups(std::vector<LayerKeeps>(5), {.most = 1}).size(), 1U);
+}
+
 // What a split backward holds between its halves is of all layers, so more inputs would only add to it.
 TEST(RecomputeGroups, AreOneWhereBackwardsAreSplit) {
   const std::vector<LayerKeeps> layers(10, LayerKeeps{1, 16});
@@ -111,7 +115,8 @@ TEST(RecomputeGroups, AScheduleSaysHowManyMicrobatchesAStageHolds) {
   };
   for (int stage = 0; stage < 4; ++stage) {
     EXPECT_EQ(of("1f1b")[stage].most, 4 - stage);
-    EXPECT_EQ(of("1f1b")[stage].keeps_last_group(), stage == 3);
+    EXPECT_EQ(of("1f1b")[stage].repeats(4, 5), stage < 3);
+    EXPECT_TRUE(of("1f1b")[stage].repeats(3, 5));
     EXPECT_FALSE(of("1f1b")[stage].splits);
     EXPECT_EQ(of("gpipe")[stage].most, 8);
   }
