@@ -33,7 +33,6 @@ Pipeline make_pipeline(int stages, const std::string& optimizer) {
   for (const auto& layer : layers) costs.push_back(layer->cost(kSequences * kContext));
   RuntimeOptions options;
   options.compute = at::kBFloat16;
-  options.clip_scope = ClipScope::Stage;
   options.clip = 1;
   options.learning_rate = [](int64_t) { return 1e-4; };
   OptimizerConfig config;

@@ -58,6 +58,7 @@ PlanOptions plan_options(const Config& config, const Flags& flags) {
   options.replicas = static_cast<int>(config.pipeline.replicas);
   options.shard_optimizer = config.pipeline.shard_optimizer;
   options.tied = config.model.tie;
+  options.clip_scope = clip_scope(config);
   options.window = config.pipeline.accumulate;
   options.own = config.pipeline.own;
   options.names = schedule_options(config).names;

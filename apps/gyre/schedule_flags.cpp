@@ -125,6 +125,11 @@ void ScheduleFlags::add_to(CLI::App& command) {
                                      "Number workers stage by stage, so that the replicas of a stage are neighbours"));
   others_.push_back(
       command.add_flag("--tie", options.tied, "The model's last stage reads a weight of its first: tied embeddings"));
+  others_.push_back(command
+                        .add_option("--clip-scope", clip_scope,
+                                    "What the norm that clips gradients is taken over; global: updates wait for the "
+                                    "gradients of all stages, as a run's do under a schedule with a flush")
+                        ->check(offers(clip_scopes())));
   add_own_flags(command, kFlagNames, own);
   ratio_ = add_number(command, "--tb-over-tf", options.tb_over_tf, {kLeastRatio, kMostRatio},
                       "Time of a backward divided by that of a forward");
@@ -165,6 +170,7 @@ Schedule ScheduleFlags::load(bool times_by_ratio) {
     if (!overrides.empty()) throw InputError("--set changes a CONFIG.toml, and none is given");
     options.names = kFlagNames;
     options.own = own_options(options.name, kFlagNames, own);
+    options.clip_scope = parse_clip_scope(clip_scope, "--clip-scope");
     if (options.window == 0) {
       options.window = default_window(options, microbatches);
       if (options.window * options.replicas == microbatches)
@@ -172,6 +178,7 @@ Schedule ScheduleFlags::load(bool times_by_ratio) {
     }
     schedule = load_schedule(options, false);
   }
+  check_clipping(schedule, config.empty());
   if (microbatches == 0) {
     microbatches = !is_schedule_file(options.name) && config.empty() && schedule.has_flush()
                        ? schedule.window

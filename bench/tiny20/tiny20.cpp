@@ -96,7 +96,6 @@ class Training {
     const Layers layers = layers_of(shape);
     RuntimeOptions options;
     options.compute = shape.fp32 ? at::kFloat : at::kBFloat16;
-    options.clip_scope = ClipScope::Stage;
     options.clip = 1;
     options.recompute = shape.recompute;
     options.learning_rate = [](int64_t) { return 1e-4; };

@@ -18,14 +18,6 @@
 namespace gyre {
 namespace {
 
-ClipScope clip_scope(const Config& config, const Schedule& schedule) {
-  const std::string& scope = config.optimizer.clip_scope;
-  if (config.optimizer.clip == 0 || scope == "none") return ClipScope::None;
-  if (scope == "global") return ClipScope::Global;
-  if (scope == "stage") return ClipScope::Stage;
-  return schedule.has_flush() && !early_change(schedule) ? ClipScope::Global : ClipScope::Stage;
-}
-
 int64_t special_tokens(const ModelSettings& model) {
   const ModelKind& kind = model_kinds().at(model.kind);
   return kind.special_tokens == nullptr ? 0 : kind.special_tokens(model);
@@ -58,8 +50,7 @@ RuntimeOptions runtime_options(const Config& config, const Schedule& schedule) {
   options.weights = weight_policy(config, schedule);
   options.discrepancy = config.optimizer.discrepancy;
   options.recompute = config.pipeline.recompute;
-  options.clip_scope = clip_scope(config, schedule);
-  options.clip = config.optimizer.clip;
+  options.clip = clip_scope(config) == ClipScope::None ? 0 : config.optimizer.clip;
   options.max_skipped = config.optimizer.max_skipped;
   options.ema_decay = config.optimizer.ema_decay;
   options.learning_rate = [rate](int64_t update) { return rate.at(update); };
@@ -142,10 +133,6 @@ void check_stages(const Config& config) {
       fmt::format("[pipeline] stages is {}, but the model has {} layers to share out (embedding, {} of {}, head); "
                   "use at most {} stages",
                   config.pipeline.stages, layers, counted(config.model.layers, "block"), layers_per_block, layers));
-}
-
-void check_clipping(const Config& config, const Schedule& schedule) {
-  check_clipping(clip_scope(config, schedule), schedule);
 }
 
 std::unique_ptr<Pipeline> build_pipeline(const Config& config) {

@@ -48,8 +48,7 @@ std::unique_ptr<Pipeline> build_pipeline(const Config& config, Schedule schedule
 // The same stages and weights, to be evaluated alone: without optimizers and averages of weights.
 std::unique_ptr<Pipeline> build_evaluated_pipeline(const Config& config);
 
-// The InputErrors of the functions above, found without allocating anything.
+// The InputError of the functions above for too many stages, found without allocating anything.
 void check_stages(const Config& config);
-void check_clipping(const Config& config, const Schedule& schedule);
 
 }  // namespace gyre

@@ -17,9 +17,15 @@ ScheduleOptions schedule_options(const Config& config) {
   options.by_stages = config.pipeline.worker_order == "stages";
   options.tb_over_tf = config.pipeline.tb_over_tf;
   options.tied = config.model.tie;
+  options.clip_scope = clip_scope(config);
   options.own = config.pipeline.own.of_kind(options.name);
   options.names.window = "accumulate";
   return options;
+}
+
+ClipScope clip_scope(const Config& config) {
+  return config.optimizer.clip == 0 ? ClipScope::None
+                                    : parse_clip_scope(config.optimizer.clip_scope, "[optimizer] clip_scope");
 }
 
 Schedule build_schedule(const Config& config) {

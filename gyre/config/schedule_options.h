@@ -7,6 +7,8 @@
 namespace gyre {
 
 ScheduleOptions schedule_options(const Config& config);
+// [optimizer] clip_scope; None if nothing is clipped.
+ClipScope clip_scope(const Config& config);
 // The schedule that [pipeline] names, built in or from a file. Throws InputError that says what does not fit.
 Schedule build_schedule(const Config& config);
 // Which version of the weights a backward reads: [pipeline] weights or, for "auto", the optimizer's or the schedule's.

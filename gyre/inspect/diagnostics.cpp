@@ -55,7 +55,7 @@ Diagnostics diagnose(const TrainedModel& model, const DiagnosticsOptions& option
   result.step = checkpoint.step;
   {
     RuntimeOptions unclipped = runtime_options(config, schedule);
-    unclipped.clip_scope = ClipScope::None;
+    unclipped.clip = 0;
     WindowPipeline pipeline(config, *batches, unclipped, std::nullopt);
     result.parameters = rotatable_weights(pipeline);
     if (options.draws > 0) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "gyre/build/build.h"
+#include "gyre/config/schedule_options.h"
 #include "gyre/schedule/builders.h"
 
 namespace gyre {
@@ -22,6 +23,7 @@ RuntimeOptions exact(RuntimeOptions options) {
 Pipeline make_pipeline(const Config& config, RuntimeOptions options, std::optional<OptimizerConfig> optimizer) {
   const Layers layers = build_layers(config);
   Schedule schedule = build_one_window(static_cast<int>(config.pipeline.stages), config.pipeline.accumulate);
+  schedule.global_norm = build_schedule(config).global_norm;  // clips as the run does
   const auto ranges = build_partition(config, schedule, layers);
   return Pipeline(std::move(schedule), layers, ranges, exact(std::move(options)), std::move(optimizer));
 }
@@ -55,6 +57,7 @@ void WindowPipeline::set_weights(int stage, std::span<const at::Tensor> weights)
 void WindowPipeline::run(int64_t first, int64_t count, int64_t update) {
   Schedule schedule = build_one_window(stages(), count);
   schedule.tied = pipeline_.schedule().tied;
+  schedule.global_norm = pipeline_.schedule().global_norm;
   for (int stage = 0; stage < stages(); ++stage) pipeline_.owner(stage).weights.restart(update - 1);
   Segment segment;
   segment.schedule = &schedule;

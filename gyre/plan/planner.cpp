@@ -18,6 +18,7 @@
 #include "gyre/core/ordered_workers.h"
 #include "gyre/core/text.h"
 #include "gyre/plan/shapes.h"
+#include "gyre/schedule/clip_scope.h"
 #include "gyre/schedule/delay.h"
 #include "gyre/simulate/simulator.h"
 
@@ -159,6 +160,7 @@ class Planner {
     schedule.by_stages = shape_.by_stages;
     schedule.shard_optimizer = options_.shard_optimizer;
     schedule.tied = options_.tied;
+    schedule.clip_scope = options_.clip_scope;
     schedule.names = options_.names;
     schedule.tb_over_tf = std::clamp(plan_.tb_over_tf, 0.1, 10.0);
     if (kind.variants == nullptr) return add(schedule);
@@ -199,6 +201,12 @@ class Planner {
     std::optional<Schedule> schedule =
         candidate.of_file != nullptr ? *candidate.of_file : next_servable(verdict.options, verdict.why_not);
     if (!schedule) return verdict;
+    try {
+      check_clipping(*schedule);
+    } catch (const InputError& error) {
+      verdict.why_not = error.what();
+      return verdict;
+    }
     if (options_.weights) schedule->weights = *options_.weights;
     const WorkerPlaces* places = candidate.places.get();
     for (const bool recompute : {false, true}) {

@@ -28,8 +28,9 @@ struct PlanOptions {
   int replicas = 1;             // of the whole pipeline
   bool shard_optimizer = true;  // see ScheduleOptions
   bool tied = false;            // see ScheduleOptions
-  int64_t window = 1;           // microbatches of a replica per update; a schedule may need the next larger number
-  KindTables own;               // options of single schedules
+  ClipScope clip_scope = ClipScope::None;
+  int64_t window = 1;  // microbatches of a replica per update; a schedule may need the next larger number
+  KindTables own;      // options of single schedules
   std::optional<ScheduleOfFile> from_file;  // ranked too if there is no cluster
   int64_t tokens_per_microbatch = 0;
   int64_t memory_limit = 0;             // bytes per worker; 0: none

@@ -7,31 +7,16 @@
 
 #include "gyre/core/error.h"
 #include "gyre/runtime/pipeline_checks.h"
+#include "gyre/schedule/clip_scope.h"
 #include "gyre/tensors/thread_count.h"
 
 namespace gyre {
-
-void check_clipping(ClipScope scope, const Schedule& schedule) {
-  if (scope != ClipScope::Global) return;
-  if (!schedule.has_flush()) {
-    throw InputError(
-        fmt::format("[optimizer] clip_scope = \"global\" needs a schedule with a flush (one that waits for each "
-                    "update), and {} has none; use clip_scope = \"stage\"",
-                    schedule.name));
-  }
-  if (const auto early = early_change(schedule)) {
-    throw InputError(fmt::format(
-        "[optimizer] clip_scope = \"global\" makes updates wait for all gradients of their window, and in "
-        "schedule {} a worker does {} before {}; use clip_scope = \"stage\"",
-        schedule.name, to_string(early->change, schedule.pipelines), to_string(early->backward, schedule.pipelines)));
-  }
-}
 
 Pipeline::Pipeline(Schedule schedule, const Layers& layers, const std::vector<LayerRange>& ranges,
                    RuntimeOptions options, std::optional<OptimizerConfig> optimizer, WorkerRange here) {
   check_ranges(schedule, layers, ranges);
   check_options(options, schedule, optimizer.has_value());
-  check_clipping(options.clip_scope, schedule);
+  check_clipping(schedule);
   plan_ = std::make_unique<PipelinePlan>(std::move(schedule), layers, ranges, std::move(options), std::move(optimizer));
   check_names(plan_->stages);
   use_threads(plan_->options.threads_per_worker);

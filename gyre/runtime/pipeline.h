@@ -15,10 +15,6 @@
 
 namespace gyre {
 
-// Throws InputError for global clipping under a schedule without a flush, or whose updates cannot wait for all
-// gradients.
-void check_clipping(ClipScope scope, const Schedule& schedule);
-
 // The workers with begin <= number < end.
 struct WorkerRange {
   int begin = 0, end = std::numeric_limits<int>::max();
@@ -30,7 +26,7 @@ class Pipeline {
   // From then on, operations of the calling thread use options.threads_per_worker threads. Initial weights are drawn
   // from options.seed. `ranges` has one entry per stage of `schedule`. Workers outside `here` belong to other
   // processes. Without `optimizer` it can only be evaluated. Throws InputError for ranges that do not cover the layers,
-  // two parameters of one name, options that cannot be, and global clipping without a flush.
+  // two parameters of one name, options that cannot be, and what check_clipping() refuses.
   Pipeline(Schedule schedule, const Layers& layers, const std::vector<LayerRange>& ranges, RuntimeOptions options,
            std::optional<OptimizerConfig> optimizer, WorkerRange here = {});
 

@@ -31,10 +31,9 @@ int RankMap::rank_of(int worker) const {
 }
 
 std::set<std::pair<int, int>> linked_ranks(const Pipeline& pipeline, const RankMap& map) {
-  const bool global_norm = pipeline.options().clip_scope == ClipScope::Global;
   std::set<std::pair<int, int>> pairs;
   for (const Schedule& schedule : {pipeline.schedule(), build_forward_only(pipeline.schedule())}) {
-    for (const auto& [one, other] : linked_workers(schedule, global_norm)) {
+    for (const auto& [one, other] : linked_workers(schedule)) {
       const auto [low, high] = std::minmax({map.rank_of(one), map.rank_of(other)});
       if (low != high) pairs.insert({low, high});
     }

@@ -132,7 +132,7 @@ void RunningOwner::check_updates_made(const Action& action) const {
 // Clips now, or lets the optimizer do it in its pass over the gradient if it can.
 void RunningOwner::clip_gradient(double norm, UpdateContext& context) {
   const RuntimeOptions& options = worker_.options;
-  if (options.clip_scope == ClipScope::None) return;
+  if (options.clip == 0) return;
   if (owner_.optimizer->takes_gradient_factor()) {
     context.gradient_factor = clip_factor(norm, options.clip);
   } else {

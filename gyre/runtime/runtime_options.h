@@ -14,22 +14,17 @@
 
 namespace gyre {
 
-// What the norm that clips a gradient is taken over: the whole model (needs a flush, since all stages must meet once
-// per update) or each stage by itself.
-enum class ClipScope { None, Global, Stage };
-
 // By default nothing is rounded, clipped or forecast, and no action counts as slow. The defaults that users get are
 // declared with the configuration.
 struct RuntimeOptions {
   at::ScalarType compute = at::kFloat;  // kFloat or kBFloat16
   std::vector<at::Device> devices;      // [worker]: where it computes; empty: all on the CPU
   WeightPolicy weights = WeightPolicy::Stash;
-  double discrepancy = 0;  // WeightPolicy::Corrected: D, between 0 and 1
-  bool recompute = false;  // save only the inputs of groups of layers, and repeat their forwards in the backward
-  ClipScope clip_scope = ClipScope::None;
-  double clip = 0;                               // largest gradient norm within the scope
-  double ema_decay = 0;                          // of the averages of weights (optim/weight_average.h); 0: no averages
-  int64_t max_skipped = 0;                       // updates in a row that may be skipped for gradients not finite
+  double discrepancy = 0;   // WeightPolicy::Corrected: D, between 0 and 1
+  bool recompute = false;   // save only the inputs of groups of layers, and repeat their forwards in the backward
+  double clip = 0;          // largest norm of a stage's gradient, or of all stages' (Schedule::global_norm); 0: any
+  double ema_decay = 0;     // of the averages of weights (optim/weight_average.h); 0: no averages
+  int64_t max_skipped = 0;  // updates in a row that may be skipped for gradients not finite
   std::function<double(int64_t)> learning_rate;  // by update, counted from 1; needed if there is an optimizer
   uint64_t seed = 1;
   int64_t reduction_part = kReductionPart;  // elements per message of a gradient from replica to replica

@@ -22,8 +22,7 @@ Worker::Worker(WorkerState& state, const PipelinePlan& plan, const Segment& segm
                const std::vector<std::vector<int64_t>>& in_flight, Transport& transport)
     : state_(state),
       plan_(plan),
-      links_(state.number, *segment.schedule, in_flight, gradient_parts(state, plan.options.reduction_part),
-             plan.options.clip_scope == ClipScope::Global, transport),
+      links_(state.number, *segment.schedule, in_flight, gradient_parts(state, plan.options.reduction_part), transport),
       context_(state.number, state.device, plan.options, segment, numbers),
       cursor_(*segment.schedule, state.number, segment.microbatches) {
   const DeviceEvent before = DeviceEvent::record(state.device);
@@ -207,7 +206,7 @@ std::vector<int> Worker::hosts_of_gradients(int stage) const {
 }
 
 std::vector<int> Worker::owners_whose_norms_count(int stage) const {
-  if (plan_.options.clip_scope != ClipScope::Global) return owners_of(schedule(), stage);
+  if (!schedule().global_norm) return owners_of(schedule(), stage);
   std::vector<int> owners;
   for (const auto& shard : schedule().owner) owners.insert(owners.end(), shard.begin(), shard.end());
   return owners;

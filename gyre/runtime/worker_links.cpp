@@ -78,10 +78,9 @@ LinkEnds report_ends(int worker) {
 class Maker {
  public:
   Maker(int worker, const Schedule& schedule, const std::vector<std::vector<int64_t>>& in_flight,
-        const std::map<int, int64_t>& parts, bool global_norm, Transport& transport)
+        const std::map<int, int64_t>& parts, Transport& transport)
       : schedule_(schedule),
         parts_(parts),
-        global_norm_(global_norm),
         transport_(transport),
         chains_(schedule),
         ends_(schedule, chains_, in_flight),
@@ -128,21 +127,18 @@ class Maker {
         sum = transport_.receiver({LinkKind::Sum, p, stage, shard}, ends_.sum(p, stage, shard));
       }
     }
-    if (!sums_norms()) return links;
-    const int summed_at = global_norm_ ? 0 : stage;
+    if (!schedule_.sums_norms()) return links;
+    const int summed_at = schedule_.norms_added_at(stage);
     links.norms = transport_.sender({LinkKind::Norm, 0, stage, shard}, ends_.norm(stage, shard, summed_at));
     links.norm_sum = transport_.receiver({LinkKind::NormSum, 0, stage, shard}, ends_.norm_sum(stage, shard, summed_at));
     return links;
   }
 
-  // Whether an owner needs other owners' norms to clip.
-  bool sums_norms() const { return !schedule_.forward_only && (global_norm_ || schedule_.shards() > 1); }
-
   // The links for the norms that the first owner of stage `summed_at` sums.
   NormSumLinks norm_sum(int summed_at) {
     NormSumLinks links;
     for (int stage = 0; stage < schedule_.stages; ++stage) {
-      if (!global_norm_ && stage != summed_at) continue;
+      if (schedule_.norms_added_at(stage) != summed_at) continue;
       for (int shard = 0; shard < schedule_.shards(); ++shard) {
         links.norms.push_back(
             transport_.receiver({LinkKind::Norm, 0, stage, shard}, ends_.norm(stage, shard, summed_at)));
@@ -176,7 +172,6 @@ class Maker {
 
   const Schedule& schedule_;
   const std::map<int, int64_t>& parts_;
-  bool global_norm_;
   Transport& transport_;
   ReductionChains chains_;
   Ends ends_;
@@ -200,10 +195,10 @@ class NotedEnds final : public Transport {
 }  // namespace
 
 WorkerLinks::WorkerLinks(int worker, const Schedule& schedule, const std::vector<std::vector<int64_t>>& in_flight,
-                         const std::map<int, int64_t>& parts, bool global_norm, Transport& transport)
+                         const std::map<int, int64_t>& parts, Transport& transport)
     : control(transport.receiver(LinkId::of_worker(LinkKind::Control, worker), control_ends(worker))),
       reports(transport.sender(LinkId::of_worker(LinkKind::Report, worker), report_ends(worker))) {
-  Maker maker(worker, schedule, in_flight, parts, global_norm, transport);
+  Maker maker(worker, schedule, in_flight, parts, transport);
   for (int stage = 0; stage < schedule.stages; ++stage) {
     for (int p = 0; p < schedule.pipelines; ++p) {
       if (schedule.worker_of(p, stage) == worker) replicas.emplace(std::pair(p, stage), maker.replica(p, stage));
@@ -211,12 +206,12 @@ WorkerLinks::WorkerLinks(int worker, const Schedule& schedule, const std::vector
     for (int shard = 0; shard < schedule.shards(); ++shard) {
       if (schedule.owner[shard][stage] == worker) owners.emplace(stage, maker.owner(stage, shard));
     }
-    const bool sums_here = schedule.owner[0][stage] == worker && (!global_norm || stage == 0);
-    if (maker.sums_norms() && sums_here) norm_sums.push_back(maker.norm_sum(stage));
+    const bool sums_here = schedule.owner[0][stage] == worker && schedule.norms_added_at(stage) == stage;
+    if (schedule.sums_norms() && sums_here) norm_sums.push_back(maker.norm_sum(stage));
   }
 }
 
-std::set<std::pair<int, int>> linked_workers(const Schedule& schedule, bool global_norm) {
+std::set<std::pair<int, int>> linked_workers(const Schedule& schedule) {
   // Capacities make no difference here.
   const std::vector<std::vector<int64_t>> in_flight(static_cast<size_t>(schedule.pipelines),
                                                     std::vector<int64_t>(static_cast<size_t>(schedule.stages), 1));
@@ -224,7 +219,7 @@ std::set<std::pair<int, int>> linked_workers(const Schedule& schedule, bool glob
   for (int stage = 0; stage < schedule.stages; ++stage) parts[stage] = 1;
   NotedEnds noted;
   for (int worker = 0; worker < schedule.workers; ++worker) {
-    const WorkerLinks links(worker, schedule, in_flight, parts, global_norm, noted);
+    const WorkerLinks links(worker, schedule, in_flight, parts, noted);
   }
   return noted.pairs;
 }

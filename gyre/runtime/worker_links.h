@@ -47,9 +47,9 @@ struct NormSumLinks {
 
 struct WorkerLinks {
   // schedule: the segment's. in_flight: [pipeline][stage], as most_in_flight() says of it. parts: [stage] number of
-  // parts in which a gradient travels, for the stages hosted here. global_norm: norms are summed over the whole model.
+  // parts in which a gradient travels, for the stages hosted here.
   WorkerLinks(int worker, const Schedule& schedule, const std::vector<std::vector<int64_t>>& in_flight,
-              const std::map<int, int64_t>& parts, bool global_norm, Transport& transport);
+              const std::map<int, int64_t>& parts, Transport& transport);
 
   // Adds the number of messages that have come for the worker. Any thread.
   void count_waiting(WorkerStatus& status) const;
@@ -62,7 +62,7 @@ struct WorkerLinks {
 };
 
 // The pair of ends, workers or kConductor, of every link under the schedule.
-std::set<std::pair<int, int>> linked_workers(const Schedule& schedule, bool global_norm);
+std::set<std::pair<int, int>> linked_workers(const Schedule& schedule);
 
 // The conductor's ends of the control and report links.
 struct ConductorLinks {

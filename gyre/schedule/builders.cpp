@@ -92,7 +92,9 @@ Schedule make_schedule(const ScheduleOptions& options) {
   if (const ScheduleKind* kind = schedule_kinds().find(options.name)) {
     Schedule schedule = kind->is_builtin ? kind->build(options) : build_and_validate(*kind, options);
     schedule.tied = options.tied;
-    return replicated(std::move(schedule), options);
+    schedule = replicated(std::move(schedule), options);
+    set_clip_scope(schedule, options.clip_scope);
+    return schedule;
   }
   throw InputError(fmt::format("schedule {}", fault_of_schedule_name(options.name)));
 }

@@ -8,6 +8,7 @@
 
 #include "gyre/core/options.h"
 #include "gyre/core/registry.h"
+#include "gyre/schedule/clip_scope.h"
 #include "gyre/schedule/schedule.h"
 
 namespace gyre {
@@ -29,7 +30,8 @@ struct ScheduleOptions {
   double tb_over_tf = 2;        // backward time / forward time, for schedules that search for an order
   OptionTable own = {};         // the schedule's own options; empty: its defaults
   OptionNames names = {};
-  bool tied = false;       // the model's last stage reads a weight of its first
+  bool tied = false;                       // the model's last stage reads a weight of its first
+  ClipScope clip_scope = ClipScope::None;  // Global is not checked: see check_clipping()
   bool by_stages = false;  // workers are numbered stage by stage, not replica by replica (worker_order.h)
 };
 

@@ -83,6 +83,7 @@ Schedule replicated(Schedule schedule, int replicas, bool shard_optimizer, const
   all.forward_only = schedule.forward_only;
   all.weights = schedule.weights;
   all.tied = schedule.tied;
+  all.global_norm = schedule.global_norm;
   all.workers = 0;
   all.placement.resize(static_cast<size_t>(all.pipelines));
   if (shard_optimizer) all.owner.resize(schedule.owner.size() * static_cast<size_t>(replicas));

@@ -49,7 +49,9 @@ Schedule load_schedule(const ScheduleOptions& options, bool check_sizes) {
     throw InputError(fmt::format("{}: has {} and a window of {}; set stages = {} and accumulate = {}", options.name,
                                  counted(schedule.stages, "stage"), schedule.window, schedule.stages, schedule.window));
   }
-  return replicated(std::move(schedule), options);
+  schedule = replicated(std::move(schedule), options);
+  set_clip_scope(schedule, options.clip_scope);
+  return schedule;
 }
 
 }  // namespace gyre

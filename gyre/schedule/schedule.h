@@ -56,6 +56,9 @@ struct Schedule {
   // version that the first stage's forward of that microbatch read. Its gradient of a window is added to the first
   // stage's, whose update therefore waits for both.
   bool tied = false;
+  // Gradients are clipped by the norm of the whole model's (clip_scope.h): every update of a window waits until the
+  // gradients of all stages are complete. Needs a flush.
+  bool global_norm = false;
   std::vector<std::vector<int>> placement;  // [pipeline][stage] -> worker
   std::vector<std::vector<int>> owner;      // [shard][stage] -> worker that updates that shard of the stage
   std::vector<Program> programs;            // [worker]
@@ -68,6 +71,11 @@ struct Schedule {
   // Whether one replica computes the whole gradient of a stage and one owner applies it: no sum over pipelines, no
   // shards.
   bool gradients_stay_whole() const { return pipelines == 1 && shards() == 1; }
+  // Whether owners add the norms of their gradients before they update: those of the whole model, or of a stage's
+  // shards.
+  bool sums_norms() const { return !forward_only && (global_norm || shards() > 1); }
+  // The stage whose first owner adds the norms of the stage's owners.
+  int norms_added_at(int stage) const { return global_norm ? 0 : stage; }
   int pipeline_of(int64_t microbatch) const { return static_cast<int>(microbatch % pipelines); }
   int64_t microbatches_in_window(int pipeline, int64_t window) const;  // can be 0 if window < pipelines
   bool has_flush() const;  // whether every forward comes after the updates of all earlier windows: every delay is 0

@@ -33,6 +33,7 @@ class Deadlock : public InputError {
 //   double duration(int worker, const Action&)                           time of an action on its worker
 //   double arrival(MessageKind, int from, int to, int stage, double at)  when a message that `stage` sends at `at`
 //                                                                        arrives; calls come in the sender's order
+//   double latency(int from, int to)                                     of a message of no size; 0 within a worker
 //   double passing_on(MessageKind, int stage)                            time from the arrival of a gradient sum at one
 //                                                                        replica to its arrival at the next or an owner
 // Visit is called as visit(worker, action, start, end), in program order for each worker; the order across workers is
@@ -47,8 +48,10 @@ class Timeline {
         chains_(schedule),
         is_tied_(schedule.tied && schedule.stages > 1),
         messages_(1),
-        gradient_counts_(schedule.pipelines > 1 || is_tied_ ? replicas() : 0, 1),
-        reductions_(schedule.pipelines > 1 || is_tied_ ? static_cast<size_t>(schedule.stages) : 0),
+        has_sums_(stages_with_sums()),
+        gradient_counts_(has_any_sums() ? replicas() : 0, 1),
+        reductions_(has_any_sums() ? static_cast<size_t>(schedule.stages) : 0),
+        norms_(schedule.sums_norms() ? static_cast<size_t>(schedule.stages) : 0, 1),
         tied_(is_tied_ ? static_cast<size_t>(schedule.pipelines) : 0),
         tied_sums_(is_tied_ ? static_cast<size_t>(schedule.pipelines) : 0, 1),
         adopters_(static_cast<size_t>(schedule.stages)),
@@ -87,6 +90,20 @@ class Timeline {
     for (int pipeline = 0; pipeline < schedule_.pipelines; ++pipeline) {
       if (!adopts[static_cast<size_t>(pipeline)]) without_adoptions_.push_back(pipeline);
     }
+  }
+
+  // [stage]: whether its updates wait for more than its worker's own backwards.
+  std::vector<bool> stages_with_sums() const {
+    std::vector<bool> has_sums(static_cast<size_t>(schedule_.stages));
+    for (int stage = 0; stage < schedule_.stages && !schedule_.forward_only; ++stage) {
+      has_sums[static_cast<size_t>(stage)] = schedule_.pipelines > 1 || (is_tied_ && stage == 0) ||
+                                             schedule_.sums_norms() ||
+                                             schedule_.owner[0][stage] != schedule_.worker_of(0, stage);
+    }
+    return has_sums;
+  }
+  bool has_any_sums() const {
+    return is_tied_ || std::find(has_sums_.begin(), has_sums_.end(), true) != has_sums_.end();
   }
 
   size_t replicas() const { return static_cast<size_t>(schedule_.pipelines) * static_cast<size_t>(schedule_.stages); }
@@ -153,10 +170,26 @@ class Timeline {
       queue_.await(worker, {MessageKind::Sum, update.stage});
       return false;
     }
+    if (schedule_.sums_norms() && !take_norm(worker, update, ready)) return false;
     ready = std::max(ready, reduction->arrivals.at(update.pipeline));
     if (++reduction->taken == schedule_.shards()) reductions_.erase(stage, update.microbatch);
     return true;
   }
+
+  // The norm by which the update clips is complete when the norms of all owners that it is taken over have come.
+  bool take_norm(int worker, const Action& update, double& ready) {
+    const int added_at = schedule_.norms_added_at(update.stage);
+    const auto place = static_cast<size_t>(added_at);
+    Norm* norm = norms_.find(place, update.microbatch);
+    if (norm == nullptr || norm->owners < owners_of_norm()) {
+      queue_.await(worker, {MessageKind::Sum, update.stage});
+      return false;
+    }
+    ready = std::max(ready, norm->complete + costs_.latency(schedule_.owner[0][added_at], worker));
+    if (++norm->taken == owners_of_norm()) norms_.erase(place, update.microbatch);
+    return true;
+  }
+  int owners_of_norm() const { return schedule_.shards() * (schedule_.global_norm ? schedule_.stages : 1); }
 
   // A version is complete when all its shards are made.
   bool take_version(int worker, const Action& adopt, double& ready) {
@@ -233,16 +266,15 @@ class Timeline {
     const size_t place = slot(action.pipeline, action.stage);
     if (++gradient_counts_.at(place, window) < schedule_.microbatches_in_window(action.pipeline, window)) return;
     gradient_counts_.erase(place, window);
-    if (is_last_of_tied) join_tied(worker, action.pipeline, window, tied_sum_arrival(worker, action, end));
+    if (is_last_of_tied) join_tied(action.pipeline, window, tied_sum_arrival(worker, action, end));
     if (is_tied_ && action.stage == 0) {
-      join_tied(worker, action.pipeline, window, end);
+      join_tied(action.pipeline, window, end);
     } else if (has_sums(action.stage)) {
       send_sum(worker, action, window, end);
     }
   }
 
-  // Whether the stage's updates wait for messages with gradients.
-  bool has_sums(int stage) const { return schedule_.pipelines > 1 || (is_tied_ && stage == 0); }
+  bool has_sums(int stage) const { return has_sums_[static_cast<size_t>(stage)]; }
 
   // Sends a replica's gradient of the window to the owners of its stage.
   void send_sum(int worker, const Action& action, int64_t window, double end) {
@@ -269,9 +301,27 @@ class Timeline {
       }
     }
     if (!is_complete(reduction)) return;
-    for (const auto& owner : schedule_.owner) {
-      if (owner[action.stage] != worker) queue_.wake(owner[action.stage], {MessageKind::Sum, action.stage});
+    if (schedule_.sums_norms()) return send_norms(action.stage, window, reduction.arrivals);
+    wake_owners(action.stage);
+  }
+
+  // Each owner of the stage sends the norm of its gradient, which is complete.
+  void send_norms(int stage, int64_t window, const Arrivals& complete) {
+    const int added_at = schedule_.norms_added_at(stage);
+    const int adds = schedule_.owner[0][added_at];
+    Norm& norm = norms_.at(static_cast<size_t>(added_at), window);
+    for (int shard = 0; shard < schedule_.shards(); ++shard) {
+      const double arrival = complete.at(shard) + costs_.latency(schedule_.owner[shard][stage], adds);
+      norm.complete = std::max(norm.complete, arrival);
     }
+    norm.owners += schedule_.shards();
+    if (norm.owners < owners_of_norm()) return;
+    if (!schedule_.global_norm) return wake_owners(stage);
+    for (int other = 0; other < schedule_.stages; ++other) wake_owners(other);
+  }
+
+  void wake_owners(int stage) {
+    for (const auto& owner : schedule_.owner) queue_.wake(owner[stage], {MessageKind::Sum, stage});
   }
 
   // The first stage's forward sends the tied weight if it has changed. The last stage's forward of the same microbatch
@@ -300,7 +350,7 @@ class Timeline {
   }
   // Joins the gradients that the first and the last stage have of a tied weight. When both are there, the first stage's
   // sum is sent on.
-  void join_tied(int worker, int pipeline, int64_t window, double at) {
+  void join_tied(int pipeline, int64_t window, double at) {
     TiedSum& sum = tied_sums_.at(static_cast<size_t>(pipeline), window);
     sum.complete = std::max(sum.complete, at);
     if (++sum.parts < 2) return;
@@ -308,9 +358,6 @@ class Timeline {
     tied_sums_.erase(static_cast<size_t>(pipeline), window);
     const int first = schedule_.worker_of(pipeline, 0);
     send_sum(first, {ActionKind::Backward, pipeline, 0, window * schedule_.window}, window, complete);
-    for (const auto& owner : schedule_.owner) {
-      if (owner[0] != worker) queue_.wake(owner[0], {MessageKind::Sum, 0});
-    }
   }
 
   const Schedule& schedule_;
@@ -327,6 +374,7 @@ class Timeline {
   };
   static constexpr size_t kOneSlot = 0;
   RingMap<Message> messages_;         // by microbatch
+  std::vector<bool> has_sums_;        // [stage]
   RingMap<int64_t> gradient_counts_;  // by replica and window
   struct Reduction {
     int64_t replicas = 0;  // that have sent their gradients to the owners
@@ -339,6 +387,13 @@ class Timeline {
   bool is_complete(const Reduction& reduction) const {
     return reduction.replicas >= std::min<int64_t>(schedule_.pipelines, schedule_.window);
   }
+  // The norm by which some or all owners clip.
+  struct Norm {
+    int owners = 0;       // whose norms are in it
+    int taken = 0;        // number of owners that have taken it
+    double complete = 0;  // when the last of them comes to where they are added
+  };
+  RingMap<Norm> norms_;  // by the stage where they are added, and window
   struct TiedWeight {
     int64_t microbatch = 0;  // the first one that reads it
     double arrival = 0;

@@ -31,6 +31,7 @@ class WorkerQueue {
     const int worker = runnable_.back();
     runnable_.pop_back();
     queued_[worker] = false;
+    awaits_[worker].number = kNothing;
     return worker;
   }
   // Puts the worker behind all others.
@@ -40,8 +41,8 @@ class WorkerQueue {
   }
   // The worker is not taken again until the message wakes it.
   void await(int worker, const AwaitedMessage& message) { awaits_[worker] = message; }
-  // Wakes the worker only if it waits for this message: an update reaches replicas on all workers, most of which wait
-  // for something else.
+  // Wakes the worker only if it waits for this message, so never the one that runs: an update reaches replicas on all
+  // workers, most of which wait for something else.
   void wake(int worker, const AwaitedMessage& message) {
     if (queued_[worker] || awaits_[worker] != message) return;
     queued_[worker] = true;
@@ -49,6 +50,8 @@ class WorkerQueue {
   }
 
  private:
+  static constexpr int64_t kNothing = -1;
+
   std::deque<int> runnable_;
   std::vector<bool> queued_;            // [worker]
   std::vector<AwaitedMessage> awaits_;  // [worker], of those that are not queued

@@ -51,6 +51,10 @@ class TimedCosts {
     free_at = std::max(at, free_at) + bytes / link.cost.bandwidth;
     return free_at + link.cost.latency;
   }
+  double latency(int from, int to) const {
+    if (from == to || all_free_ || free_messages_ != FreeMessages::None) return 0;
+    return cost_of(from, to).latency;
+  }
   double passing_on(MessageKind kind, int stage) const {
     if (is_free(kind)) return 0;
     if (places_ == nullptr) return passing_on(costs_.link, kind, stage);

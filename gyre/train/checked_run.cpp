@@ -37,7 +37,7 @@ Built build(const Config& config, const WasRead& was_read, Faults& faults) {
   collect({"pipeline.threads_per_worker"}, [&] { threads_per_worker(config); });
   collect({"pipeline.device"}, [&] { built.on_host = computes_on_host(config); });
   if (collect({"pipeline", "model.tie"}, [&] { built.schedule = build_schedule(config); })) {
-    collect({"optimizer"}, [&] { check_clipping(config, built.schedule); });
+    collect({"optimizer"}, [&] { check_clipping(built.schedule); });
   }
   collect({"optimizer", "run.updates"}, [&] { check_optimizer(optimizer_config(config)); });
   return built;

@@ -117,6 +117,18 @@ refuses "every worker has two stages, and stages is 3" "$gyre" plan run.toml --s
 refuses "no schedule fits in" "$gyre" plan run.toml --memory 1KiB
 refuses "gyre generate needs a run of one that can: gpt" "$gyre" generate bert --prompt a
 
+# Updates wait for a common norm where a run's do: as its configuration says, or the flag.
+makespan() { "$gyre" simulate "$@" --json | sed -E 's/.*"makespan":([0-9.]*).*/\1/'; }
+v=(--set pipeline.schedule=zb-v --set pipeline.stages=4 --set pipeline.accumulate=8 --microbatches 80)
+flags=(--schedule zb-v --stages 4 --window 8 --microbatches 80)
+[ "$(makespan run.toml "${v[@]}")" = "$(makespan "${flags[@]}" --clip-scope global)" ] || fail "a configuration's own clipping"
+[ "$(makespan run.toml "${v[@]}" --set optimizer.clip=0)" = "$(makespan "${flags[@]}")" ] || fail "no clipping"
+[ "$(makespan "${flags[@]}")" != "$(makespan "${flags[@]}" --clip-scope global)" ] || fail "--clip-scope has no effect"
+refuses "--clip-scope global needs a schedule with a flush" "$gyre" simulate --schedule amdp --clip-scope global
+refuses '[optimizer] clip_scope = "global" needs a schedule with a flush' "$gyre" simulate run.toml --set optimizer.clip_scope=global
+refuses "--clip-scope is \"globl\"; give one of: auto, global, stage, none" "$gyre" simulate --schedule amdp --clip-scope globl
+refuses "--clip-scope has no effect beside run.toml" "$gyre" simulate run.toml --clip-scope stage
+
 # Flags that would have no effect.
 refuses "--schedule, --replicas, --tb-over-tf, --stages, --window have no effect beside run.toml; change what it says with --set" "$gyre" simulate run.toml --stages 8 --schedule 1f1b --window 16 --replicas 2 --tb-over-tf 3
 refuses "--chunks has no effect beside run.toml" "$gyre" schedule run.toml --chunks 3

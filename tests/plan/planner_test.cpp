@@ -261,6 +261,26 @@ TEST(Plan, CountsATiedWeight) {
   EXPECT_GE(peak(tied, "pipedream"), peak(untied, "pipedream") + 50'000);
 }
 
+// Under the default of a run, updates wait for the gradients of all stages wherever there is a flush.
+TEST(Plan, ClippingByACommonNormTakesTime) {
+  PlanOptions options = four_workers();
+  const auto rate = [&](const std::string& name) {
+    const Plan plan = make_plan(profiles(8, 2), options);
+    const auto row = std::ranges::find(plan.rows, name, [](const PlanRow& r) { return r.schedule.name; });
+    return row == plan.rows.end() ? 0 : row->tokens_per_second;
+  };
+  options.clip_scope = ClipScope::Stage;
+  const double pipedream = rate("pipedream"), zb_h1 = rate("zb-h1");
+  options.clip_scope = ClipScope::Auto;
+  EXPECT_EQ(rate("pipedream"), pipedream);
+  EXPECT_LT(rate("zb-h1"), 0.99 * zb_h1);
+  options.clip_scope = ClipScope::Global;
+  EXPECT_EQ(rate("pipedream"), 0) << "it has no flush";
+  EXPECT_LT(rate("zb-h1"), 0.99 * zb_h1);
+  EXPECT_THAT(make_plan(profiles(8), options).left_out,
+              ::testing::Contains(::testing::HasSubstr("pipedream: [optimizer] clip_scope = \"global\" needs a")));
+}
+
 TEST(Plan, SaysWhyAScheduleIsLeftOut) {
   PlanOptions options = four_workers();
   options.workers = 5;

@@ -100,8 +100,7 @@ inline Pipeline make_pipeline(const Experiment& e, WorkerRange here = {}) {
   options.weights = e.weights;
   options.recompute = e.recompute;
   options.discrepancy = 0.135;
-  options.clip_scope = e.clip_scope;
-  options.clip = 1;
+  options.clip = e.clip_scope == ClipScope::None ? 0 : 1;
   options.ema_decay = e.ema_decay;
   options.learning_rate = [rate = e.learning_rate](int64_t update) { return update < 5 ? rate * update / 5 : rate; };
   options.seed = 3;
@@ -120,6 +119,7 @@ inline Pipeline make_pipeline(const Experiment& e, WorkerRange here = {}) {
                                                       .window = e.window,
                                                       .replicas = e.replicas,
                                                       .shard_optimizer = e.shard_optimizer});
+  set_clip_scope(schedule, e.clip_scope);
   for (int worker = 0; e.device_of && worker < schedule.workers; ++worker) {
     options.devices.push_back(e.device_of(worker));
   }

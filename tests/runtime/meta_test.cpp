@@ -24,12 +24,12 @@ void run_on_meta(const Experiment& e, const std::string& model_kind) {
     const int last = stage + 1 == e.stages ? static_cast<int>(model.layers.size()) : stage + 1;
     ranges.push_back({stage, last});
   }
-  const Schedule schedule = make_schedule({e.schedule, e.stages, e.window});
+  const Schedule schedule =
+      make_schedule({.name = e.schedule, .stages = e.stages, .window = e.window, .clip_scope = ClipScope::Auto});
   RuntimeOptions options;
   options.compute = e.compute;
   options.weights = e.weights;
   options.recompute = e.recompute;
-  options.clip_scope = schedule.has_flush() ? ClipScope::Global : ClipScope::Stage;
   options.clip = 1;
   options.discrepancy = 0.135;
   options.learning_rate = [](int64_t) { return 1e-3; };

@@ -66,15 +66,15 @@ Pipeline poisoned_pipeline(const Experiment& e, const std::set<int64_t>& microba
   for (const auto& layer : layers) costs.push_back(layer->cost(32));
   RuntimeOptions options;
   options.compute = at::kFloat;
-  options.clip_scope = e.clip_scope;
   options.clip = 1;
   options.max_skipped = max_skipped;
   options.learning_rate = [](int64_t) { return 1e-3; };
   OptimizerConfig optimizer;
   optimizer.kind = "basis-rotation";
   optimizer.own = BasisRotationSettings{.interval = 4};
-  return Pipeline(make_schedule({e.schedule, e.stages, e.window, e.replicas}), layers,
-                  partition_by_cost(costs, e.stages), options, optimizer);
+  Schedule schedule = make_schedule(
+      {.name = e.schedule, .stages = e.stages, .window = e.window, .replicas = e.replicas, .clip_scope = e.clip_scope});
+  return Pipeline(std::move(schedule), layers, partition_by_cost(costs, e.stages), options, optimizer);
 }
 
 TEST(NonFinite, UpdatesAreLeftOutAndCounted) {

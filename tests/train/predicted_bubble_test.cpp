@@ -64,6 +64,13 @@ TEST(PredictedBubble, StagesThatDifferKeepWorkersWaiting) {
   EXPECT_GT(bubble_of(config_of("pipedream", 5, 1)).value(), 0.1);
 }
 
+TEST(PredictedBubble, ACommonNormKeepsWindowsApart) {
+  Config config = config_of("zb-h1", 5, 8);
+  const double apart = bubble_of(config).value();
+  config.optimizer.clip_scope = "stage";
+  EXPECT_LT(bubble_of(config).value(), 0.99 * apart);
+}
+
 TEST(PredictedBubble, OfALongRunIsThatOfItsBeginning) {
   Config config = config_of("pipedream", 4, 1);
   config.run.updates = int64_t{1} << 40;
