@@ -7,6 +7,7 @@ import re
 
 import pytest
 import torch
+import torch.multiprocessing
 import transformers
 from gyre.optim import BasisRotation
 
@@ -25,6 +26,10 @@ def shown(heading):
 
 @pytest.fixture
 def steps(monkeypatch):
+    return recorded_steps(monkeypatch)
+
+
+def recorded_steps(monkeypatch):
     """The original step function, then a record of each step: optimizer, parameters before it, gradients, settings of the groups."""
     step = BasisRotation.step
     made = [step]
@@ -62,16 +67,17 @@ def by_itself(steps):
     return params
 
 
-def assert_as_by_itself(steps):
+def assert_as_by_itself(steps, share=1):
+    """share: of the parameters that the optimizer has."""
     optimizer = steps[1]["optimizer"]
     assert len(steps) == 1 + STEPS
     of_framework = [p for group in optimizer.param_groups for p in group["params"]]
     expected = by_itself(steps)
-    assert len(expected) > 20
+    assert len(expected) > 20 * share
     for ours, alone in zip(of_framework, expected):
         assert torch.equal(ours, alone)
     rotated = [p for p in of_framework if any(key.endswith("basis") for key in optimizer.state[p])]
-    assert len(rotated) >= 8, "nothing was rotated"
+    assert len(rotated) >= 8 * share, "nothing was rotated"
     assert any(not torch.equal(p, before) for p, before in zip(of_framework, steps[-1]["before"]))
 
 
@@ -118,6 +124,51 @@ def test_trainer(steps, tmp_path):
     resumed = run(str(tmp_path / f"run/checkpoint-{HALF}"))
     assert len(steps) == 1 + STEPS + STEPS - HALF
     assert_same(whole["model"], resumed["model"])
+
+
+def elements(optimizer):
+    return sum(x.numel() for state in optimizer.state.values() for x in state.values() if torch.is_tensor(x))
+
+
+def with_shares(rank, store, saved):
+    """One of two processes of test_zero_redundancy."""
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
+    batches = [batch[rank::2] for batch in texts(STEPS * BATCH).split(BATCH)]
+    code = shown("PyTorch's ZeroRedundancyOptimizer")
+
+    def run(batches, resume=None):
+        names = {"model": llama(), "batches": batches, "resume": resume, "losses": []}
+        exec(code, names)
+        return names
+
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        steps = recorded_steps(monkeypatch)
+        whole = run(batches)
+        assert_falls(whole["losses"])
+        assert_as_by_itself(steps, share=0.3)
+        model = whole["model"]
+        shared = [p.detach().clone() for p in model.parameters()]
+        for p in shared:
+            torch.distributed.broadcast(p, 0)
+        assert all(torch.equal(p, of_0) for p, of_0 in zip(model.parameters(), shared)), "the processes differ"
+    groups = [{"params": group["params"], "rotate": group["rotate"]} for group in whole["optimizer"].param_groups]
+    undivided = BasisRotation(groups, interval=5)
+    undivided.step()  # with the last gradients
+    assert elements(steps[1]["optimizer"]) < 0.7 * elements(undivided), "the state is not divided"
+
+    half = run(batches[:HALF])
+    if rank == 0:
+        torch.save({"model": half["model"].state_dict(), "optimizer": half["optimizer"].state_dict()}, saved)
+    torch.distributed.barrier()
+    resumed = run(batches[HALF:], torch.load(saved))
+    for p, of_whole in zip(resumed["model"].parameters(), shared):
+        assert torch.equal(p, of_whole), "after a restart it goes on differently"
+    torch.distributed.destroy_process_group()
+
+
+def test_zero_redundancy(tmp_path):
+    torch.multiprocessing.spawn(with_shares, (str(tmp_path / "store"), str(tmp_path / "saved.pt")), nprocs=2)
 
 
 def test_deepspeed(steps, tmp_path, monkeypatch):

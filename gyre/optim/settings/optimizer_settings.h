@@ -7,7 +7,6 @@
 
 #include "gyre/core/options.h"
 #include "gyre/optim/settings/optimizer_kind.h"
-#include "gyre/schedule/clip_scope.h"
 
 namespace gyre {
 
@@ -54,7 +53,7 @@ struct OptimizerSettings {
     visit("floor", self.floor, between(0, 1), "lowest learning rate after warm-up, as a fraction of the peak");
     visit("clip", self.clip, at_least(0),
           "largest norm of the gradient; a longer gradient is scaled down to it. 0: no clipping");
-    visit("clip_scope", self.clip_scope, one_of(clip_scopes()),
+    visit("clip_scope", self.clip_scope, one_of({"auto", "global", "stage", "none"}),
           "what the norm is taken over: the gradient of the whole model (global, needs a schedule with a flush) or "
           "that of each stage. none: no clipping. auto: global if the schedule allows it, else stage");
     visit("max_skipped", self.max_skipped, at_least(0),
