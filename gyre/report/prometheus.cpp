@@ -29,7 +29,6 @@ PrometheusFile::PrometheusFile(std::filesystem::path path, const std::string& ru
     : path_(std::move(path)), run_(label(run)), updates_(updates), files_(files) {
   MetricsFollower(metrics, "put it right").read([] {}, [this](const MetricsLine& line) { take(line); });
   running_ = true;
-  write();
 }
 
 void PrometheusFile::hear(const MetricsLine& line) {

@@ -16,17 +16,18 @@ namespace gyre {
 
 class PrometheusFile final : public MetricsListener {
  public:
-  // run: the label of all metrics. metrics: the file with the lines of earlier sessions, if there is one. Writes the
-  // file now and again with every line, each time replacing it atomically, so that nobody reads a partial file. Throws
-  // RunError.
+  // run: the label of all metrics. metrics: the file with the lines of earlier sessions, if there is one. Writes
+  // nothing yet. Throws RunError.
   PrometheusFile(std::filesystem::path path, const std::string& run, int64_t updates,
                  const std::filesystem::path& metrics, FileSystem& files = system_files());
+  // Writes the file, which hear() does with every line. It is replaced atomically, so that nobody reads a partial file.
+  // Throws RunError.
+  void write() const;
   void hear(const MetricsLine& line) override;
 
  private:
   void take(const MetricsLine& line);
   std::string text() const;
-  void write() const;
 
   std::filesystem::path path_;
   std::string run_;  // escaped, as a label's value

@@ -3,14 +3,12 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <functional>
 #include <utility>
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/core/text.h"
 #include "gyre/core/timing.h"
-#include "gyre/report/prometheus.h"
 #include "gyre/report/tensorboard.h"
 
 namespace gyre {
@@ -44,13 +42,17 @@ MetricsExports::MetricsExports(const RunDirectory& run, const Config& config, do
           std::make_unique<PrometheusFile>(config.run.prometheus, name, config.run.updates, run.metrics(), files);
     });
   }
+  if (prometheus_) write_prometheus([&] { prometheus_->write(); });
 }
 
 void MetricsExports::hear(const MetricsLine& line) {
   if (tensorboard_ && !try_to_write(progress_, [&] { tensorboard_->hear(line); })) tensorboard_.reset();
-  if (!prometheus_) return;
+  if (prometheus_) write_prometheus([&] { prometheus_->hear(line); });
+}
+
+void MetricsExports::write_prometheus(const std::function<void()>& write) {
   try {
-    prometheus_->hear(line);
+    write();
   } catch (const Error& error) {
     if (std::exchange(said_prometheus_, true)) return;
     progress_.message(

@@ -4,12 +4,14 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "gyre/config/config.h"
 #include "gyre/report/metrics.h"
 #include "gyre/report/progress.h"
+#include "gyre/report/prometheus.h"
 #include "gyre/train/run_directory.h"
 
 namespace gyre {
@@ -22,8 +24,11 @@ class MetricsExports final : public MetricsListener {
   void hear(const MetricsLine& line) override;
 
  private:
+  void write_prometheus(const std::function<void()>& write);
+
   Progress& progress_;
-  std::unique_ptr<MetricsListener> tensorboard_, prometheus_;
+  std::unique_ptr<MetricsListener> tensorboard_;
+  std::unique_ptr<PrometheusFile> prometheus_;
   bool said_prometheus_ = false;  // that it cannot be written
 };
 

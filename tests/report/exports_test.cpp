@@ -98,7 +98,8 @@ TEST_F(ExportsTest, EarlierSessionsEventsHaveTheTimesTheyHadThen) {
 
 TEST_F(ExportsTest, PrometheusHasWhatCameLast) {
   const fs::path path = root_ / "gyre.prom";
-  PrometheusFile file(path, "a \"run\"\\", 50, metrics(kMetrics));
+  const PrometheusFile file(path, "a \"run\"\\", 50, metrics(kMetrics));
+  file.write();
   const std::string text = read_file(path);
   EXPECT_THAT(text, HasSubstr("# TYPE gyre_loss gauge\ngyre_loss{run=\"a \\\"run\\\"\\\\\"} 2.25\n"));
   EXPECT_THAT(text, HasSubstr("gyre_bubble_ratio{run=\"a \\\"run\\\"\\\\\",worker=\"2\"} 0.5\n"));
@@ -114,6 +115,7 @@ TEST_F(ExportsTest, PrometheusSaysWhatIsSavedAndThatARunHasEnded) {
   MetricsWriter writer(root_ / "metrics.jsonl");
   writer.checkpoint(2, 0.5, 0.5);
   PrometheusFile file(path, "run", 50, root_ / "metrics.jsonl");
+  file.write();
   EXPECT_THAT(read_file(path), HasSubstr("gyre_checkpoint_step{run=\"run\"} 2\n"));
   writer.tell(file);
   writer.checkpoint(3, 0.5, 0.5);
@@ -123,6 +125,7 @@ TEST_F(ExportsTest, PrometheusSaysWhatIsSavedAndThatARunHasEnded) {
   EXPECT_THAT(read_file(path), HasSubstr("gyre_running{run=\"run\"} 0\n"));
   // A session that follows one that has ended.
   const PrometheusFile next(path, "run", 50, root_ / "metrics.jsonl");
+  next.write();
   EXPECT_THAT(read_file(path), HasSubstr("gyre_running{run=\"run\"} 1\n"));
 }
 
@@ -147,6 +150,7 @@ TEST_F(ExportsTest, EarlierSessionsAreReadInPieces) {
   const int64_t before = peak_memory();
   const TensorBoardWriter events(root_ / "tb", root_ / "metrics.jsonl", 100);
   const PrometheusFile latest(root_ / "gyre.prom", "run", 5000, root_ / "metrics.jsonl");
+  latest.write();
   EXPECT_LT(peak_memory() - before, kMiB / 2);
   EXPECT_THAT(read_file(root_ / "gyre.prom"), HasSubstr(fmt::format("gyre_step{{run=\"run\"}} {}", kMiB << 4)));
 }

@@ -63,6 +63,17 @@ TEST_F(MetricsExportsTest, WhatCannotBeWrittenIsSaidOnce) {
   EXPECT_EQ(messages(), said);
 }
 
+TEST_F(MetricsExportsTest, APrometheusFileThatCannotBeWrittenAtTheBeginningIsTriedAgain) {
+  config.run.prometheus = root / "later/gyre.prom";
+  MetricsExports exports(run, config, 0, progress, system_files());
+  EXPECT_THAT(messages(), HasSubstr("tries again at every update"));
+  fs::create_directory(root / "later");
+  MetricsWriter metrics(run.metrics());
+  metrics.tell(exports);
+  metrics.eval(1, 2.0);
+  EXPECT_THAT(read_file(config.run.prometheus), HasSubstr("gyre_validation_loss"));
+}
+
 TEST_F(MetricsExportsTest, AFileThatCannotBeIsRefusedBeforeTheWork) {
   config.run.prometheus = root / "nowhere/gyre.prom";
   EXPECT_THROW(check_exports(config), InputError);
