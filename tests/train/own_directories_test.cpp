@@ -240,7 +240,6 @@ TEST_F(OwnDirectories, OfAnotherRunAreRefusedAndStayAsTheyAre) {
   }
 }
 
-// Parts in two directories cannot change places at one moment with others of their step.
 // The manifest could not tell where a file is. Here one path is two directories because of a link.
 TEST_F(OwnDirectories, OfTheSamePathOnHostsOfTheSameNameAreRefused) {
   fs::create_directories(path("elsewhere") / "inside");
@@ -252,6 +251,7 @@ TEST_F(OwnDirectories, OfTheSamePathOnHostsOfTheSameNameAreRefused) {
   EXPECT_FALSE(fs::exists(path("elsewhere") / "same" / "config.toml"));
 }
 
+// Parts in two directories cannot change places at one moment with others of their step.
 TEST_F(OwnDirectories, AStepThatIsSavedIsNotSavedAgain) {
   expect_sound(run_ranks("still", own({"run.updates=4"}), in({"still-b"})));
   const auto before = files("still-b");
