@@ -33,8 +33,9 @@ std::vector<HeldMicrobatches> held_microbatches(const Schedule& schedule);
 // The groups with which a stage needs least memory at once: the inputs of all groups of the other microbatches in
 // flight and, of the one whose backward runs, the inputs of the groups before one and all that this one saves. More
 // groups mean more inputs and smaller groups. Of divisions that need as much, it is the one with the fewest groups;
-// where backwards are split, all layers are one group. Ranges count from the stage's first layer. The stage must have a
-// layer.
+// where backwards are split, all layers are one group. That holds where all layers but the model's first read tensors
+// of one size, as in every kind of model here; for others it is a division that needs no more than one group. Ranges
+// count from the stage's first layer. The stage must have a layer.
 std::vector<LayerRange> recompute_groups(std::span<const LayerKeeps> layers, const HeldMicrobatches& held);
 
 }  // namespace gyre
