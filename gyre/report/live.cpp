@@ -212,12 +212,14 @@ bool is_of_another_user(int64_t pid) {
 
 }  // namespace
 
+bool is_in_sight(const LiveRun& run) {
+  const bool is_here = run.host == host_name() && run.pid_space == process_space();
+  return is_here && (process_started(run.pid) || !is_of_another_user(run.pid));
+}
+
 bool is_gone(const LiveRun& run, double now) {
   if (run.ended()) return false;
-  if (run.host == host_name() && run.pid_space == process_space()) {
-    const auto started = process_started(run.pid);
-    if (started || !is_of_another_user(run.pid)) return started != run.pid_started;
-  }
+  if (is_in_sight(run)) return process_started(run.pid) != run.pid_started;
   return now - run.written > std::max(kSilentSeconds, kSilentPeriods * run.period);
 }
 

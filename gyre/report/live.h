@@ -64,8 +64,11 @@ LiveRun parse_live_run(std::string_view text, const std::string& origin);
 // The start time of a process, in clock ticks since this host booted; empty if there is no such process or it has
 // ended.
 std::optional<int64_t> process_started(int64_t pid);
-// Whether the process that writes the figures is gone: if it can be looked at, whether it has ended; on another host,
-// in another container, or where /proc hides it, whether it has written nothing for long.
+// Whether the process that writes the figures can be looked at: not on another host, in another container, or where
+// /proc hides it.
+bool is_in_sight(const LiveRun& run);
+// Whether that process is gone: if it is in sight, whether it has ended, and otherwise whether it has written nothing
+// for long, which may also be a save.
 bool is_gone(const LiveRun& run, double now);
 
 }  // namespace gyre

@@ -82,7 +82,8 @@ TEST(Live, WhatIsDamagedIsTold) {
 TEST(Live, ARunIsGoneWhenItsProcessIs) {
   LiveRun run = training();
   EXPECT_FALSE(is_gone(run, 1e9));  // it is alive, however long it has written nothing
-  run.pid_started += 1;             // a later process with the same number
+  EXPECT_TRUE(is_in_sight(run));
+  run.pid_started += 1;  // a later process with the same number
   EXPECT_TRUE(is_gone(run, 1000));
   run.state = "finished";
   EXPECT_FALSE(is_gone(run, 1000));
@@ -98,6 +99,7 @@ TEST(Live, ARunIsGoneWhenItsProcessIs) {
   run = training();
   run.host = "another-host";
   run.pid = 1 << 30;
+  EXPECT_FALSE(is_in_sight(run));
   EXPECT_FALSE(is_gone(run, 1030));
   EXPECT_TRUE(is_gone(run, 1100));
   run.period = 100;
@@ -106,6 +108,7 @@ TEST(Live, ARunIsGoneWhenItsProcessIs) {
   run = training();  // in a container that has this host's name, say, or before this machine was started again
   run.pid = 1 << 30;
   run.pid_space = "another";
+  EXPECT_FALSE(is_in_sight(run));
   EXPECT_FALSE(is_gone(run, 1030));
   EXPECT_TRUE(is_gone(run, 1100));
 }
@@ -120,7 +123,7 @@ TEST(Live, ARunOfAnotherUserIsNotGoneWhereProcHidesIt) {
                            ::mount("proc", "/proc", "proc", 0, "hidepid=2") == 0 && ::setgroups(0, nullptr) == 0 &&
                            ::setgid(65534) == 0 && ::setuid(65534) == 0 && !process_started(run.pid);
     if (!is_hidden) ::_exit(kCannot);
-    ::_exit(!is_gone(run, 1030) && is_gone(run, 1100) ? 0 : 1);
+    ::_exit(!is_in_sight(run) && !is_gone(run, 1030) && is_gone(run, 1100) ? 0 : 1);
   }
   int status = 0;
   ASSERT_EQ(::waitpid(other, &status, 0), other);

@@ -80,6 +80,7 @@ TopFigures TopReader::read(double now) {
   if (is_there(live)) {
     figures.live = parse_live_run(read_file(live), live.string());
     figures.gone = is_gone(*figures.live, now);
+    figures.in_sight = is_in_sight(*figures.live);
   }
   figures.begun = figures.live || metrics_.last;
   return figures;

@@ -30,7 +30,8 @@ struct TopFigures {
   double now = 0;  // seconds since 1970
   bool begun = false;
   std::optional<LiveRun> live;  // empty: there is no live.json
-  bool gone = false;            // the process that wrote `live` is gone
+  bool gone = false;            // the process that wrote `live` is gone, as is_gone() says
+  bool in_sight = true;         // that process can be looked at; otherwise it may be there, and be saving
   TopMetrics metrics;
   std::string problem;  // why the run cannot be read now; all else is from before
   bool running() const { return live && !live->ended() && !gone; }

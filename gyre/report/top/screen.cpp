@@ -108,10 +108,9 @@ class Drawing {
       const bool bad = live()->state == "diverged" || live()->state == "failed";
       return {fmt::format("{} {} ({})", live()->state, since, at_time(live()->written)), bad ? Look::Bad : Look::Bold};
     }
-    if (figures_.gone) {
-      return {fmt::format("not running: last seen {} {} ({})", live()->state, since, at_time(live()->written)),
-              Look::Bad};
-    }
+    const std::string last = fmt::format("last seen {} {} ({})", live()->state, since, at_time(live()->written));
+    if (figures_.gone && !figures_.in_sight) return {last + "; cannot be seen from here", Look::Warning};
+    if (figures_.gone) return {"not running: " + last, Look::Bad};
     if (age > std::max(3.0, kLate * live()->period)) {
       return {fmt::format("{}, nothing written for {}", live()->state, human_duration(age)), Look::Warning};
     }

@@ -146,6 +146,11 @@ TEST(Screen, SaysWhatIsNotRunning) {
   EXPECT_THAT(plain_text(draw_screen(figures, {})), HasSubstr("not running: last seen training 1:05 ago (1970-01-1"));
   EXPECT_THAT(plain_text(draw_screen(figures, {})), Not(HasSubstr("ETA")));
 
+  figures.in_sight = false;  // on another host it may also be saving
+  EXPECT_THAT(plain_text(draw_screen(figures, {})),
+              AllOf(HasSubstr("last seen training 1:05 ago (1970-01-1"), HasSubstr("; cannot be seen from here"),
+                    Not(HasSubstr("not running")), Not(HasSubstr("ETA"))));
+
   figures.gone = false;
   EXPECT_THAT(plain_text(draw_screen(figures, {})), HasSubstr("training, nothing written for 1:05"));
 
