@@ -302,7 +302,6 @@ class Reader {
   }
 
   void read_keys(const toml::table& keys, const std::string& table, const std::string& origin) {
-    std::vector<std::string> others;
     for (const auto& [name, node] : keys) {
       const std::string key(name.str());
       if (names_.has_key(table, key)) continue;
@@ -310,7 +309,6 @@ class Reader {
       if (!is_read && !is_inner(table, key, node)) {
         add(origin, node, fmt::format("{}.{}", table, key), names_.unknown_key(table, key));
       }
-      others.push_back(key);
     }
     const auto fields = [&](auto&& visit) {
       for_each_field(config_, [&](const std::string& of_table, const char* key, auto& field, const Range& range,
@@ -318,10 +316,10 @@ class Reader {
         if (table == of_table) visit(key, field, range, meaning);
       });
     };
-    const auto refused = read_table(keys, table, origin, faults_, fields, others);
+    const auto refused = read_known_keys(keys, table, origin, faults_, fields);
     for (const auto& [key, node] : keys) {
       const std::string name(key.str());
-      if (contains(others, name)) continue;
+      if (!names_.has_key(table, name)) continue;
       const std::string full = fmt::format("{}.{}", table, name);
       const bool valid = !contains(refused, name);
       if (!valid) faulty_.insert(full);

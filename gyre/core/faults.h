@@ -1,6 +1,8 @@
 // Collects the faults of one input, so that the user sees all of them at once instead of one per attempt.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -33,16 +35,20 @@ class Faults {
 
   bool empty() const { return faults_.empty(); }
 
-  // Throws InputError with a line for each fault, if there is any.
+  // Throws InputError with a line for each of the first faults and the number of the others, if there is any.
   void raise() {
     if (faults_.empty()) return;
     std::stable_sort(faults_.begin(), faults_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    std::string lines;
-    for (const auto& [line, message] : faults_) lines += (lines.empty() ? "" : "\n") + message;
+    std::string lines = faults_[0].second;
+    const size_t shown = std::min(faults_.size(), kMostShown);
+    for (size_t i = 1; i < shown; ++i) lines += "\n" + faults_[i].second;
+    if (shown < faults_.size()) lines += fmt::format("\nand {} more", faults_.size() - shown);
     throw InputError(lines);
   }
 
  private:
+  static constexpr size_t kMostShown = 20;  // a file that is no configuration may have one on each of its lines
+
   std::vector<std::pair<int64_t, std::string>> faults_;
 };
 

@@ -124,20 +124,11 @@ inline toml::table parse_toml(std::string_view text, const std::string& origin) 
 }
 
 // Reads the values of `table`, which errors call [name], into fields. for_each(visit) calls visit(key, field, range,
-// meaning) for every known key. Unknown keys are faults, except `others`, which the caller reads elsewhere. A field
-// whose value is a fault keeps its old value. Returns the keys whose values were refused.
+// meaning) for every known key; others are the caller's. A field whose value is a fault keeps its old value. Returns
+// the keys whose values were refused.
 template <typename ForEach>
-std::vector<std::string> read_table(const toml::table& table, const std::string& name, const std::string& origin,
-                                    Faults& faults, ForEach&& for_each, const std::vector<std::string>& others = {}) {
-  std::vector<std::string> keys = others;
-  for_each([&](const char* key, auto&&...) { keys.emplace_back(key); });
-  for (const auto& [key_name, value] : table) {
-    const std::string key(key_name.str());
-    if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
-    faults.add(fmt::format("{}: unknown key '{}' in [{}]{}", place(origin, value), printable(key), name,
-                           suggestion(key, keys)),
-               line_of(value));
-  }
+std::vector<std::string> read_known_keys(const toml::table& table, const std::string& name, const std::string& origin,
+                                         Faults& faults, ForEach&& for_each) {
   std::vector<std::string> refused;
   for_each([&](const char* key, auto& field, const Range& range, const char*) {
     using T = std::remove_cvref_t<decltype(field)>;
@@ -155,6 +146,22 @@ std::vector<std::string> read_table(const toml::table& table, const std::string&
     if (!taken) refused.emplace_back(key);
   });
   return refused;
+}
+
+// read_known_keys(), and every other key is a fault.
+template <typename ForEach>
+void read_table(const toml::table& table, const std::string& name, const std::string& origin, Faults& faults,
+                ForEach&& for_each) {
+  std::vector<std::string> keys;
+  for_each([&](const char* key, auto&&...) { keys.emplace_back(key); });
+  for (const auto& [key_name, value] : table) {
+    const std::string key(key_name.str());
+    if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
+    faults.add(fmt::format("{}: unknown key '{}' in [{}]{}", place(origin, value), printable(key), name,
+                           suggestion(key, keys)),
+               line_of(value));
+  }
+  read_known_keys(table, name, origin, faults, for_each);
 }
 
 }  // namespace gyre

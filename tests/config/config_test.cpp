@@ -26,6 +26,7 @@ namespace {
 
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 constexpr const char* kMinimal = "[data]\ntokens = \"x\"\n";
 
@@ -282,6 +283,17 @@ TEST(Config, AllFaultsAreToldAtOnceInTheOrderOfTheFile) {
             "--set run.sed=3: unknown key 'sed' in [run]; did you mean 'seed'?\n"
             "--set optimizer.betas=[0.9]: [optimizer] betas has 1 numbers; give two, such as [0.9, 0.999], or none\n"
             "file.toml: [data] tokens is missing; give the directory that gyre prepare made");
+}
+
+// As where the file is no configuration but data.
+TEST(Config, OfVeryManyFaultsTheFirstAreToldAndTheOthersCounted) {
+  std::string text = "[model]\n";
+  for (int i = 0; i < 20'000; ++i) text += fmt::format("unknown_{} = 1\n", i);
+  const std::string told = complaint(text);
+  EXPECT_THAT(told, StartsWith("file.toml:2: unknown key 'unknown_0' in [model]; known: "));
+  EXPECT_THAT(told, HasSubstr("\nfile.toml:21: unknown key 'unknown_19' in [model]; known: "));
+  EXPECT_THAT(told, EndsWith("\nand 19981 more"));  // tokens are missing too
+  EXPECT_EQ(std::ranges::count(told, '\n'), 20);
 }
 
 TEST(Config, KeysThatContradictEachOtherAreToldWhereTheyStand) {
