@@ -68,12 +68,13 @@ double last_written(const std::filesystem::path& metrics) {
   return unix_seconds();
 }
 
-void check_exports(const Config& config) {
+void check_exports(const Config& config, bool has_begun) {
   if (config.run.prometheus.empty()) return;
   if (!config.run.prometheus.ends_with(".prom")) {
     throw InputError(fmt::format("[run] prometheus is {}: node-exporter reads only files whose names end in .prom",
                                  printable(config.run.prometheus)));
   }
+  if (has_begun) return;
   const std::string why = why_not_writable(config.run.prometheus);
   if (why.empty()) return;
   throw InputError(

@@ -24,6 +24,7 @@ class MetricsExports final : public MetricsListener {
   void hear(const MetricsLine& line) override;
 
  private:
+  // If `write` throws an Error, reports the first.
   void write_prometheus(const std::function<void()>& write);
 
   Progress& progress_;
@@ -36,7 +37,8 @@ class MetricsExports final : public MetricsListener {
 // session changes it.
 double last_written(const std::filesystem::path& metrics);
 
-// Throws InputError if [run] prometheus cannot be written. To be called before the work.
-void check_exports(const Config& config);
+// Throws InputError if [run] prometheus names no file for Prometheus or, for a run that has not begun, one that cannot
+// be written. A run that has begun is not lost for that: its name was right once. To be called before the work.
+void check_exports(const Config& config, bool has_begun);
 
 }  // namespace gyre

@@ -65,7 +65,7 @@ DataReading reading_of_data(const TrainOptions& options, const RunDirectory& run
   const auto begins = [&, is_new](const Config& config, const Dataset& data) {
     if (!options.resume) refuse_to_replace_run(run);
     if (is_new) open_initial_weights(config);
-    check_exports(config);
+    check_exports(config, options.resume && is_there(run.metrics()));
     constexpr uint64_t kMuch = uint64_t{1} << 30;  // takes seconds
     const auto bytes = static_cast<double>(data.bytes());
     if (data.bytes() >= kMuch) progress.message(fmt::format("reading {} of tokens, to check them", human_bytes(bytes)));

@@ -124,8 +124,7 @@ TEST_F(ExportsTest, PrometheusSaysWhatIsSavedAndThatARunHasEnded) {
   writer.end({});
   EXPECT_THAT(read_file(path), HasSubstr("gyre_running{run=\"run\"} 0\n"));
   // A session that follows one that has ended.
-  const PrometheusFile next(path, "run", 50, root_ / "metrics.jsonl");
-  next.write();
+  PrometheusFile(path, "run", 50, root_ / "metrics.jsonl").write();
   EXPECT_THAT(read_file(path), HasSubstr("gyre_running{run=\"run\"} 1\n"));
 }
 
@@ -149,8 +148,7 @@ TEST_F(ExportsTest, EarlierSessionsAreReadInPieces) {
   file.close();
   const int64_t before = peak_memory();
   const TensorBoardWriter events(root_ / "tb", root_ / "metrics.jsonl", 100);
-  const PrometheusFile latest(root_ / "gyre.prom", "run", 5000, root_ / "metrics.jsonl");
-  latest.write();
+  PrometheusFile(root_ / "gyre.prom", "run", 5000, root_ / "metrics.jsonl").write();
   EXPECT_LT(peak_memory() - before, kMiB / 2);
   EXPECT_THAT(read_file(root_ / "gyre.prom"), HasSubstr(fmt::format("gyre_step{{run=\"run\"}} {}", kMiB << 4)));
 }

@@ -63,30 +63,36 @@ TEST_F(MetricsExportsTest, WhatCannotBeWrittenIsSaidOnce) {
   EXPECT_EQ(messages(), said);
 }
 
-TEST_F(MetricsExportsTest, APrometheusFileThatCannotBeWrittenAtTheBeginningIsTriedAgain) {
-  config.run.prometheus = root / "later/gyre.prom";
+TEST_F(MetricsExportsTest, ADirectoryThatComesBackGetsItsFile) {
+  config.run.prometheus = root / "other/gyre.prom";
+  check_exports(config, true);
   MetricsExports exports(run, config, 0, progress, system_files());
-  EXPECT_THAT(messages(), HasSubstr("tries again at every update"));
-  fs::create_directory(root / "later");
+  const std::string said = messages();
+  EXPECT_THAT(said, HasSubstr("gyre.prom: cannot be written: No such file or directory; the run goes on without"));
   MetricsWriter metrics(run.metrics());
   metrics.tell(exports);
   metrics.eval(1, 2.0);
+  EXPECT_EQ(messages(), said);
+  fs::create_directory(root / "other");
+  metrics.eval(2, 1.0);
   EXPECT_THAT(read_file(config.run.prometheus), HasSubstr("gyre_validation_loss"));
+  config.run.prometheus = root / "run.toml";
+  EXPECT_THROW(check_exports(config, true), InputError) << "a name that this session has given";
 }
 
 TEST_F(MetricsExportsTest, AFileThatCannotBeIsRefusedBeforeTheWork) {
   config.run.prometheus = root / "nowhere/gyre.prom";
-  EXPECT_THROW(check_exports(config), InputError);
+  EXPECT_THROW(check_exports(config, false), InputError);
   fs::create_directory(root / "directory.prom");
   config.run.prometheus = root / "directory.prom";
-  EXPECT_THROW(check_exports(config), InputError) << "a directory";
+  EXPECT_THROW(check_exports(config, false), InputError) << "a directory";
   config.run.prometheus = root / "run.toml";
-  EXPECT_THROW(check_exports(config), InputError) << "node-exporter would not read it, and it may be the user's";
+  EXPECT_THROW(check_exports(config, false), InputError) << "node-exporter would not read it, and it may be the user's";
   config.run.prometheus = root / "gyre.prom";
-  check_exports(config);
+  check_exports(config, false);
   EXPECT_FALSE(fs::exists(config.run.prometheus)) << "a check writes nothing";
   config.run.prometheus = "";
-  check_exports(config);
+  check_exports(config, false);
 }
 
 }  // namespace

@@ -227,6 +227,17 @@ TEST_F(Records, BeforeTheDataIsReadWhatIsWrongElsewhereIsToldAndHowMuchItIs) {
   EXPECT_THAT(messages(), Not(HasSubstr("reading"))) << "that of small data takes no time";
 }
 
+TEST_F(Records, ARunGoesOnWithoutTheDirectoryOfItsMonitoring) {
+  fs::create_directory(path("monitoring"));
+  const std::string file = path("monitoring") / "gyre.prom";
+  run("monitored", {.set = {"run.updates=4", "run.prometheus=" + file}});
+  fs::remove_all(path("monitoring"));
+  EXPECT_EQ(check_of("monitored", {.set = {"run.updates=8"}, .resume = true}).find(file), std::string::npos);
+  EXPECT_EQ(resume("monitored", {"run.updates=8"}).step, 8);
+  EXPECT_THAT(messages(), HasSubstr(file + ": cannot be written: No such file or directory; the run goes on without"));
+  EXPECT_THAT(complaint("new", {.set = {"run.prometheus=" + file}}), HasSubstr("which cannot be written"));
+}
+
 TEST_F(Records, ANewRunDoesNotTakeThePlaceOfWhatIsLeftOfOne) {
   run("old");
   const auto before = files("old");
