@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,6 +12,17 @@
 #include "gyre/core/error.h"
 
 namespace gyre {
+namespace {
+
+// Whether new files are what the file system has no room for. One that makes inodes as it needs them reports none.
+bool lacks_inodes_only(const std::filesystem::path& path) {
+  struct statvfs status {};
+  const std::filesystem::path parent = path.has_parent_path() ? path.parent_path() : ".";
+  if (::statvfs(path.c_str(), &status) != 0 && ::statvfs(parent.c_str(), &status) != 0) return false;
+  return status.f_files > 0 && status.f_favail == 0 && status.f_bavail > 0;
+}
+
+}  // namespace
 
 Lock try_lock(int descriptor, FileSystem& files) {
   if (files.lock(descriptor) == 0) return Lock::Taken;
@@ -22,12 +34,20 @@ std::string reason() {
   return std::strerror(error) + std::string(error == EMFILE ? "; raise the limit (ulimit -n)" : "");
 }
 
+std::string reason_at(const std::filesystem::path& path) {
+  const int error = errno;
+  const bool is_of_inodes = error == ENOSPC && lacks_inodes_only(path);
+  errno = error;
+  return is_of_inodes ? "its file system has no free inodes (df -i), so it can hold no more files" : reason();
+}
+
 bool lacks_room() {
   return errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
 }
 
-void throw_with_reason(const std::string& what) {
-  throw_run_error(fmt::format("{}: {}", what, reason()), lacks_room());
+void throw_with_reason(const std::string& what, const std::filesystem::path& path) {
+  const std::string why = reason_at(path);
+  throw_run_error(fmt::format("{}: {}", what, why), lacks_room());
 }
 
 Descriptor::Descriptor(const std::filesystem::path& path, int flags)

@@ -22,11 +22,13 @@ Lock try_lock(int descriptor, FileSystem& files);
 
 // The text of errno: why the last system call failed.
 std::string reason();
+// The same where that call was to make or write `path`: a file system without free inodes is told from a full disk.
+std::string reason_at(const std::filesystem::path& path);
 // Whether errno says that there was no room: a full disk, or a quota or a limit of file sizes.
 bool lacks_room();
-// Throws what the failure of the last system call (errno) is: a NoRoom or another RunError. `what` says what could not
-// be done.
-[[noreturn]] void throw_with_reason(const std::string& what);
+// Throws what the failure of the last system call (errno), on `path`, is: a NoRoom or another RunError. `what` says
+// what could not be done.
+[[noreturn]] void throw_with_reason(const std::string& what, const std::filesystem::path& path);
 
 // A file descriptor that closes itself.
 class Descriptor {

@@ -16,14 +16,14 @@ namespace gyre {
 
 void rename_path(const std::filesystem::path& from, const std::filesystem::path& to, FileSystem& files) {
   if (files.rename(from, to) == 0) return;
-  throw_with_reason(fmt::format("{}: cannot be renamed to {}", from.string(), to.string()));
+  throw_with_reason(fmt::format("{}: cannot be renamed to {}", from.string(), to.string()), to);
 }
 
 void sync_directory(const std::filesystem::path& directory, FileSystem& files) {
   const OutputFile opened(directory, O_RDONLY | O_DIRECTORY, files);
   // Some file systems (shared folders of VirtualBox, OrangeFS) cannot sync a directory, and say that it is no request.
   if (files.sync(opened.descriptor()) == 0 || errno == EINVAL) return;
-  throw_with_reason(fmt::format("{}: cannot be synced", directory.string()));
+  throw_with_reason(fmt::format("{}: cannot be synced", directory.string()), directory);
 }
 
 void make_directories(const std::filesystem::path& directory, FileSystem& files) {
@@ -33,7 +33,7 @@ void make_directories(const std::filesystem::path& directory, FileSystem& files)
   if (!parent.empty()) make_directories(parent, files);
   if (files.make_directory(directory) != 0) {
     const std::string what =
-        fmt::format("{}: cannot be created: {}; choose another place", directory.string(), reason());
+        fmt::format("{}: cannot be created: {}; choose another place", directory.string(), reason_at(directory));
     const bool no_room = lacks_room();
     if (std::filesystem::is_directory(directory, ignored)) return;  // "a/." is "a"; or another process created it first
     if (no_room) throw NoRoom(what);
@@ -122,7 +122,7 @@ void DirectoryUnderConstruction::replace(const std::filesystem::path& target) {
   if (files_.exchange(path_, target) == 0) return;
   const bool is_unsupported = errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP;
   if (!is_unsupported) {
-    throw_with_reason(fmt::format("{}: cannot take the place of {}", path_.string(), target.string()));
+    throw_with_reason(fmt::format("{}: cannot take the place of {}", path_.string(), target.string()), target);
   }
   // NFS, CIFS and some FUSE file systems cannot exchange names. A crash between the two renames leaves nothing under
   // the target's name, and both directories whole beside it, the old one until the next complete(): either can be

@@ -33,7 +33,7 @@ DirectoryLock::DirectoryLock(const std::filesystem::path& directory, FileSystem&
     file_ = Descriptor(files.open(file, O_RDWR | O_CREAT, 0666));
     if (!file_.ok()) {
       const bool no_room = lacks_room();
-      const std::string why = reason();
+      const std::string why = reason_at(file);
       // A lock file is left of an earlier process: what it wrote is to be continued, which is possible only here.
       const bool goes_on = std::filesystem::exists(file, error);
       const std::string what =

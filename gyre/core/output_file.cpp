@@ -33,7 +33,7 @@ OutputFile::~OutputFile() {
 }
 
 void OutputFile::fail(const char* what) const {
-  throw_with_reason(fmt::format("{}: cannot be {}", path_.string(), what));
+  throw_with_reason(fmt::format("{}: cannot be {}", path_.string(), what), path_);
 }
 
 void OutputFile::write(const void* data, size_t bytes) {

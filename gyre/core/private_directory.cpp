@@ -25,9 +25,9 @@ PrivateDirectory::PrivateDirectory(const std::filesystem::path& parent, const st
   name.append(6, 'X');  // mkdtemp(3) replaces these
   if (::mkdtemp(name.data()) == nullptr) {
     const bool no_room = lacks_room();
-    throw_run_error(
-        fmt::format("a directory cannot be made in {}: {}; set TMPDIR to another place", parent.string(), reason()),
-        no_room);
+    throw_run_error(fmt::format("a directory cannot be made in {}: {}; set TMPDIR to another place", parent.string(),
+                                reason_at(parent)),
+                    no_room);
   }
   path_ = name;
   lock_ = Descriptor(path_, O_RDONLY | O_DIRECTORY);

@@ -98,7 +98,7 @@ class Replacement {
     int descriptor = files_.open(name, O_WRONLY | O_CREAT | O_EXCL, 0666);
     const bool is_new = descriptor >= 0;
     if (!is_new && errno != EEXIST) {
-      throw_with_reason(fmt::format("{}: cannot be written", target_.string()));
+      throw_with_reason(fmt::format("{}: cannot be written", target_.string()), target_);
     }
     if (!is_new) descriptor = files_.open(name, O_WRONLY | O_NOFOLLOW, 0);
     if (descriptor < 0) return;  // it belongs to another user
@@ -112,7 +112,7 @@ class Replacement {
     name_ = name;
     file_.emplace(target_, descriptor, OutputFile::TakesOver{}, files_);
     lock_ = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);  // holds the lock past file_->close(), until the rename
-    if (lock_ < 0) throw_with_reason(fmt::format("{}: cannot be written", target_.string()));
+    if (lock_ < 0) throw_with_reason(fmt::format("{}: cannot be written", target_.string()), target_);
     if (!is_new) file_->truncate(0);
   }
 

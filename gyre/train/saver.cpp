@@ -118,7 +118,7 @@ WrittenCheckpoint Saver::write(const CheckpointRecord& record, RunState& state,
     // A run that was moved meanwhile is told as such, and not as a file that is missing.
     tell_unsaved(record.step, "After that ", [this] { run_.check_in_place(); });
     const std::string room =
-        fmt::format("It takes {}: free so much there; then ", human_bytes(static_cast<double>(needed_)));
+        fmt::format("It takes {}: make room there; then ", human_bytes(static_cast<double>(needed_)));
     tell_unsaved(record.step, is_no_room(error) ? room : "", [] { throw; });
   }
   // The checkpoint exists from here on. If another process fails now, that is reported as such and not as a failed

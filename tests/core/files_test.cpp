@@ -3,9 +3,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
@@ -16,6 +20,7 @@
 #include <set>
 
 #include "gyre/core/error.h"
+#include "gyre/core/private_directory.h"
 #include "support/faulty_files.h"
 #include "support/forwarding_files.h"
 #include "support/temporary_directory.h"
@@ -528,6 +533,46 @@ TEST(DirectoryLock, AFullDiskIsNoBadInput) {
   } catch (const NoRoom& error) {
     EXPECT_THAT(error.what(), ::testing::EndsWith("No space left on device; make room there, or choose another --out"));
   }
+}
+
+// `df` shows free space then, so "No space left on device" would send the user the wrong way.
+TEST(NoRoom, AFileSystemWithoutFreeInodesIsToldFromAFullDisk) {
+  constexpr int kCannot = 77;
+  const testing_support::TemporaryDirectory place;
+  const pid_t child = ::fork();
+  if (child == 0) {  // with mounts of its own
+    const std::string options = "size=16m,nr_inodes=3";
+    const bool is_mounted = ::unshare(CLONE_NEWNS) == 0 &&
+                            ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, "") == 0 &&
+                            ::mount("tmpfs", place.path().c_str(), "tmpfs", 0, options.c_str()) == 0;
+    if (!is_mounted) ::_exit(kCannot);
+    fs::create_directory(place / "run");
+    write_file_atomic(place / "run/last", "");
+    const std::vector<std::function<void()>> attempts = {[&] { make_directories(place / "other"); },
+                                                         [&] { write_new_file(place / "run/new", "x"); },
+                                                         [&] { write_file_atomic(place / "run/last", "x"); },
+                                                         [&] { replace_file(place / "run/last", "x"); },
+                                                         [&] { DirectoryLock(place / "run"); },
+                                                         [&] { PrivateDirectory(place / "run", "x"); }};
+    for (const auto& attempt : attempts) {
+      try {
+        attempt();
+        ADD_FAILURE() << "there is an inode";
+      } catch (const NoRoom& error) {
+        EXPECT_THAT(error.what(), ::testing::HasSubstr(": its file system has no free inodes (df -i), so it can "));
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << error.what();
+      }
+    }
+    fs::remove(place / "run/last");
+    write_new_file(place / "run/new", "x");  // which is all that it took
+    ::_exit(::testing::Test::HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == kCannot) GTEST_SKIP() << "only root can mount";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 // Without locks it is up to the user not to run two at once.
