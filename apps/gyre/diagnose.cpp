@@ -39,11 +39,12 @@ void run(const Flags& flags) {
     return;
   }
   const auto number = [](const std::optional<double>& value) { return value ? fmt::format("{:.3f}", *value) : "-"; };
-  if (flags.options.draws > 0) {
+  if (d.hessian) {
+    const HessianNorms& norms = *d.hessian;
     // The Hessian is 0 where no gradient depends on the weights, as with a vocabulary of one token.
-    const auto ratio = d.hessian_norm > 0 ? std::optional(d.rotated_norm / d.hessian_norm) : std::nullopt;
+    const auto ratio = norms.own > 0 ? std::optional(norms.rotated / norms.own) : std::nullopt;
     print("step {}: Hessian (1,1)-norm over {} rotatable weights {:.4g}, in {} {:.4g}, ratio {}\n", d.step,
-          d.parameters, d.hessian_norm, d.own_bases ? "the run's bases" : "bases of fresh gradients", d.rotated_norm,
+          d.parameters, norms.own, norms.own_bases ? "the run's bases" : "bases of fresh gradients", norms.rotated,
           number(ratio));
   }
   bool is_still = false;

@@ -60,13 +60,9 @@ Diagnostics diagnose(const TrainedModel& model, const DiagnosticsOptions& option
     result.parameters = rotatable_weights(pipeline);
     if (options.draws > 0) {
       pipeline.pipeline().restore(checkpoint.weights, {}, 0);
-      const HessianNorms norms =
-          measure_hessian(pipeline, {options.draws, options.microbatches, checkpoint.microbatches,
-                                     static_cast<uint64_t>(config.run.seed), &checkpoint.optimizer,
-                                     progress_of(options, "Hessian product")});
-      result.hessian_norm = norms.own;
-      result.rotated_norm = norms.rotated;
-      result.own_bases = norms.own_bases;
+      result.hessian = measure_hessian(pipeline, {options.draws, options.microbatches, checkpoint.microbatches,
+                                                  static_cast<uint64_t>(config.run.seed), &checkpoint.optimizer,
+                                                  progress_of(options, "Hessian product")});
     }
   }
 
@@ -89,12 +85,14 @@ Diagnostics diagnose(const TrainedModel& model, const DiagnosticsOptions& option
 }
 
 std::string to_json(const Diagnostics& d) {
-  nlohmann::ordered_json json = {{"step", d.step},
-                                 {"parameters", d.parameters},
-                                 {"hessian_norm", d.hessian_norm},
-                                 {"rotated_norm", d.rotated_norm},
-                                 {"own_bases", d.own_bases},
-                                 {"stages", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json json = {{"step", d.step},          {"parameters", d.parameters},
+                                 {"hessian_norm", nullptr}, {"rotated_norm", nullptr},
+                                 {"own_bases", nullptr},    {"stages", nlohmann::ordered_json::array()}};
+  if (d.hessian) {
+    json["hessian_norm"] = d.hessian->own;
+    json["rotated_norm"] = d.hessian->rotated;
+    json["own_bases"] = d.hessian->own_bases;
+  }
   const auto optional = [](const std::optional<double>& value) {
     return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
   };

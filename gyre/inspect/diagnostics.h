@@ -31,12 +31,16 @@ struct StageDiagnostics {
   std::optional<double> oscillation;  // 1 - |sum of updates| / sum of |update|: 0 all in one direction, 1 to and fro
 };
 
+struct HessianNorms {
+  double own = 0;          // in the weights' own coordinates
+  double rotated = 0;      // in the coordinates of the run's bases, or, if it has none, of bases from fresh gradients
+  bool own_bases = false;  // whether these are the run's bases
+};
+
 struct Diagnostics {
   int64_t step = 0;
-  int64_t parameters = 0;   // in the matrices that basis rotation rotates; the Hessian is that of these weights
-  double hessian_norm = 0;  // in their own coordinates
-  double rotated_norm = 0;  // in the coordinates of the run's bases, or, if it has none, of bases from fresh gradients
-  bool own_bases = false;   // whether these are the run's bases
+  int64_t parameters = 0;  // in the matrices that basis rotation rotates; the Hessian is that of these weights
+  std::optional<HessianNorms> hessian;  // empty if it was left out
   std::vector<StageDiagnostics> stages;
 };
 

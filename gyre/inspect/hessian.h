@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "gyre/inspect/diagnostics.h"
 #include "gyre/inspect/window_pipeline.h"
 
 namespace gyre {
@@ -16,12 +17,6 @@ struct HessianOptions {
   uint64_t seed = 0;
   const NamedTensors* optimizer_state = nullptr;            // in which the run's own bases are looked for
   std::function<void(int64_t done, int64_t all)> progress;  // told of each product with the Hessian, if there is one
-};
-
-struct HessianNorms {
-  double own = 0;          // in the weights' own coordinates
-  double rotated = 0;      // in the coordinates of the run's bases, or, if it has none, of bases from fresh gradients
-  bool own_bases = false;  // whether these are the run's bases
 };
 
 // The number of weights in the matrices that basis rotation rotates.

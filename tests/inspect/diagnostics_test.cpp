@@ -154,6 +154,16 @@ TEST_F(DiagnosticsTest, TellsHowMuchIsDone) {
   EXPECT_EQ(told["late update"], up_to(filling + 2));
 }
 
+// A norm of 0 would be one that was measured.
+TEST(Diagnostics, WhatWasLeftOutIsNull) {
+  Diagnostics diagnostics;
+  EXPECT_EQ(to_json(diagnostics),
+            R"({"step":0,"parameters":0,"hessian_norm":null,"rotated_norm":null,"own_bases":null,"stages":[]})");
+  diagnostics.hessian = {2.0, 1.5, true};
+  EXPECT_EQ(to_json(diagnostics),
+            R"({"step":0,"parameters":0,"hessian_norm":2.0,"rotated_norm":1.5,"own_bases":true,"stages":[]})");
+}
+
 TEST_F(DiagnosticsTest, UpdatesThatChangeNothingHaveNoDirection) {
   TrainedModel model;
   model.config = config("none");
@@ -167,6 +177,7 @@ TEST_F(DiagnosticsTest, UpdatesThatChangeNothingHaveNoDirection) {
   options.draws = 0;
   options.updates = 2;
   const Diagnostics found = diagnose(model, options);
+  EXPECT_FALSE(found.hessian) << "no draws, no norm";
   EXPECT_FALSE(found.stages.front().cosine);
   EXPECT_FALSE(found.stages.front().oscillation);
   EXPECT_NE(to_json(found).find(R"("cosine":null,"oscillation":null)"), std::string::npos) << to_json(found);
@@ -292,7 +303,7 @@ TEST_F(DiagnosticsTest, EstimatedBasesTakeThePlaceOfTheirCovariances) {
   options.microbatches = 1;
   options.updates = 1;
   HostMemory memory(1);
-  EXPECT_FALSE(diagnose(model, options).own_bases);
+  EXPECT_FALSE(diagnose(model, options).hessian.value().own_bases);
   EXPECT_LT(static_cast<double>(memory.bytes().peak), 1.8 * covariances);
 }
 
