@@ -7,6 +7,7 @@
 #include <string>
 
 #include "gyre/build/build.h"
+#include "gyre/build/devices.h"
 #include "gyre/build/owner_bytes.h"
 #include "gyre/core/bytes.h"
 #include "gyre/core/error.h"
@@ -153,16 +154,6 @@ const char* name_of(Work work) {
   return "";
 }
 
-// That recompute makes the run fit, if it does.
-std::string advice_of_recompute(const Config& config, const MemoryLimit& limit, Work work) {
-  if (work != Work::Train || config.pipeline.recompute) return "";
-  Config other = config;
-  other.pipeline.recompute = true;
-  const double least = least_memory(other, work).total();
-  if (least > limit.bytes) return "";
-  return fmt::format(", or set [pipeline] recompute = true: {} at least", human_bytes(least));
-}
-
 // The model of a trained run cannot be changed, only how it is used.
 std::string advice(const Costliest& costliest, Work work) {
   const bool fixed = work != Work::Train && costliest.key != "[pipeline] microbatch";
@@ -237,6 +228,26 @@ MemoryParts least_memory(const Config& given, Work work) {
   }
   return {};
 }
+
+namespace {
+
+// That recompute makes the run fit, if that is predicted. The least memory would promise too much: with recompute the
+// activations of all microbatches in flight are most of what it leaves out.
+std::string advice_of_recompute(const Config& config, const MemoryLimit& limit, Work work) {
+  if (work != Work::Train || config.pipeline.recompute) return "";
+  Config other = config;
+  other.pipeline.recompute = true;
+  if (least_memory(other, work).total() > limit.bytes) return "";  // nor may sizes fit the prediction's integers
+  const PredictedMemory predicted = predict_memory(other, build_schedule(other));
+  const bool on_host = computes_on_host(other);
+  const double program = on_host ? resident_bytes() : 0;
+  const bool may_copy = on_host && other.run.checkpoint_background && has_room_for_copy(predicted, program, limit);
+  const double needed = predicted.process.total() + program + (may_copy ? predicted.copy : 0);
+  if (needed > limit.bytes) return "";
+  return fmt::format(", or set [pipeline] recompute = true, with which {} are predicted", human_bytes(needed));
+}
+
+}  // namespace
 
 void check_memory(const Config& config, const MemoryLimit& limit, Work work) {
   const double least = least_memory(config, work).total();
