@@ -11,11 +11,11 @@
 namespace gyre::app {
 
 struct ScheduleFlags {
-  std::string config;                  // a CONFIG.toml instead of flags
-  std::vector<std::string> overrides;  // of the configuration
-  ScheduleOptions options;             // window 0: what suits the schedule
-  int64_t microbatches = 0;            // 0: one window if it ends with a flush, else eight
-  std::string clip_scope = "none";
+  std::string config;                      // a CONFIG.toml instead of flags
+  std::vector<std::string> overrides;      // of the configuration
+  ScheduleOptions options;                 // window 0: what suits the schedule
+  int64_t microbatches = 0;                // 0: one window if it ends with a flush, else eight
+  std::string clip_scope = "none";         // of the schedule that the flags name
   std::map<std::string, std::string> own;  // options of single schedules, by key, as given
 
   void add_to(CLI::App& command);

@@ -24,11 +24,11 @@ struct ScheduleOfFile {
 };
 
 struct PlanOptions {
-  int workers = 1;              // of each replica
-  int replicas = 1;             // of the whole pipeline
-  bool shard_optimizer = true;  // see ScheduleOptions
-  bool tied = false;            // see ScheduleOptions
-  ClipScope clip_scope = ClipScope::None;
+  int workers = 1;                         // of each replica
+  int replicas = 1;                        // of the whole pipeline
+  bool shard_optimizer = true;             // see ScheduleOptions
+  bool tied = false;                       // see ScheduleOptions
+  ClipScope clip_scope = ClipScope::None;  // schedules that cannot have it are left out
   int64_t window = 1;  // microbatches of a replica per update; a schedule may need the next larger number
   KindTables own;      // options of single schedules
   std::optional<ScheduleOfFile> from_file;  // ranked too if there is no cluster
