@@ -9,7 +9,7 @@ from numbers import Integral, Real
 
 import torch
 
-from gyre import _core
+from gyre import _core, _sharded
 
 # The options of gyre's [optimizer.basis-rotation] as (key, default, meaning), as the C++ side declares them.
 _OPTIONS = _core.options()
@@ -53,7 +53,8 @@ class BasisRotation(torch.optim.Optimizer):
     """Adam in the eigenbasis of the gradients' covariances.
 
     2-D parameters are rotated, all others get AdamW. Put embeddings and the output head into a group with
-    ``rotate=False``: they are usually left to AdamW. Parameters are dense tensors of fp16, bf16, fp32 or fp64.
+    ``rotate=False``: they are usually left to AdamW. Parameters are dense tensors of fp16, bf16, fp32 or fp64, or
+    DTensors of these: where FSDP2 divides a matrix among processes, one of them rotates all of it.
 
     Options of a group, besides AdamW's ``lr, betas, eps, weight_decay`` and the options listed at the end:
       row_blocks     for a parameter that is several matrices stacked by rows: their number, if they are of one size (a fused
@@ -82,6 +83,7 @@ class BasisRotation(torch.optim.Optimizer):
         self.skipped = 0
         self._skipped_in_a_row = 0
         self._looked_at_shapes = False
+        self._owners = _sharded.Owners()
         super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, row_blocks=row_blocks,
                                       rotate=rotate, delay=delay, mean_delay=mean_delay, **{**_DEFAULTS, **options}))
 
@@ -113,9 +115,30 @@ class BasisRotation(torch.optim.Optimizer):
         self._set_apart({p for params in stepped for p in params})
         for group, params in zip(self.param_groups, stepped):
             adam = _core.adam_settings(group)
-            for alike in self._alike(params):
-                self._step_together(alike, group, adam)
+            self._step_here([p for p in params if not _travels(p, group)], group, adam)
+            self._step_at_owners([p for p in params if _travels(p, group)], group, adam)
         return loss
+
+    def _step_here(self, params, group, adam):
+        for alike in self._alike(params):
+            weights = [_in_fp32(p) for p in alike]
+            self._step_together(alike, weights, [_gradient(p) for p in alike], group, adam)
+            for p, weight in zip(alike, weights):
+                if p.dtype != torch.float32:
+                    _write(p, weight, group)
+
+    def _step_at_owners(self, params, group, adam):
+        """Steps whole matrices in their owners, with parts of weights and gradients that are in all processes."""
+        for batch in self._owners.batches(params):
+            weights = batch.to_owners([_in_fp32(p) for p in batch.items])
+            gradients = batch.to_owners([_gradient(p) for p in batch.items])
+            whole = dict(zip(batch.items, zip(weights, gradients)))
+            for alike in self._alike(batch.mine()):
+                self._step_together(alike, *zip(*map(whole.get, alike)), group, adam)
+            for p in batch.of_others():
+                self.state[p]["step"] = self._steps(p) + 1
+            for p, weight in zip(batch.items, batch.from_owners(weights)):
+                _write(p, weight, group)
 
     def _set_apart(self, stepped):
         """Those that this step leaves out, though it steps others with which they are together, are alone from now on."""
@@ -140,18 +163,13 @@ class BasisRotation(torch.optim.Optimizer):
         state = self.state.get(p)
         return state["step"] if state else 0
 
-    def _step_together(self, params, group, adam):
+    def _step_together(self, params, weights, gradients, group, adam):
         together = self._made_together(params, group)
         step = self._steps(params[0]) + 1
-        weights = [_in_fp32(p) for p in params]
-        together.core.step(weights, [p.grad.detach().float() for p in params], step, float(group["lr"]), adam,
-                           float(group["delay"]), float(group["mean_delay"]), self._beside)
-        for p, weight in zip(params, weights):
+        together.core.step(weights, gradients, step, float(group["lr"]), adam, float(group["delay"]), float(group["mean_delay"]),
+                           self._beside)
+        for p in params:
             self.state[p]["step"] = step
-            if p.dtype == torch.float64:
-                p.mul_(1 - float(group["lr"]) * float(group["weight_decay"])).add_(weight)
-            elif p.dtype != torch.float32:
-                p.copy_(weight)
 
     def _made_together(self, params, group):
         """The _Together of exactly these. It has what self.state has of them, and self.state has its live tensors."""
@@ -220,12 +238,12 @@ class BasisRotation(torch.optim.Optimizer):
     def _skips_this_step(self):
         if self.max_skipped is None:
             return False
-        grads = [p.grad for group in self.param_groups for p in group["params"] if p.grad is not None]
+        params = [p for group in self.param_groups for p in group["params"] if p.grad is not None]
         finite = {}  # by device, for one wait each
-        for g in grads:
+        for g in (_sharded.local(p.grad) for p in params):
             used = g.float() if g.dtype == torch.float64 else g  # it may be too large for fp32
             finite.setdefault(g.device, []).append(torch.isfinite(used).all())
-        if all(bool(torch.stack(flags).all()) for flags in finite.values()):
+        if _sharded.all_agree(all(bool(torch.stack(flags).all()) for flags in finite.values()), params):
             self._skipped_in_a_row = 0
             return False
         self.skipped += 1
@@ -235,8 +253,19 @@ class BasisRotation(torch.optim.Optimizer):
         return True
 
     def state_dict(self):
+        """Where parameters are DTensors, tensors in it are too, and all processes call it together."""
         self._show_all()
-        return {**super().state_dict(), "skipped": self.skipped, "skipped_in_a_row": self._skipped_in_a_row}
+        state_dict = {**super().state_dict(), "skipped": self.skipped, "skipped_in_a_row": self._skipped_in_a_row}
+        kept = [(p, _travels(p, group)) for group in self.param_groups for p in group["params"]
+                if _sharded.is_dtensor(p) and self.state.get(p)]
+        divided = self._owners.divided({p: self.state[p] for p, travels in kept if travels})
+        divided.update({p: _sharded.divided_as_parameter(self.state[p], p) for p, travels in kept if not travels})
+        # In the parameters' order, since who reads this asks all processes for one tensor after the other.
+        state = state_dict["state"]
+        for number, p in enumerate(p for group in self.param_groups for p in group["params"]):
+            if number in state:
+                state[number] = divided.get(p, state.pop(number))
+        return state_dict
 
     def load_state_dict(self, state_dict):
         """Loads all of it or, if something in it is wrong, nothing."""
@@ -259,7 +288,7 @@ class BasisRotation(torch.optim.Optimizer):
         # The base class casts state to the parameter's type. Ours is always fp32, so it is loaded again from state_dict.
         numbers = iter(n for group in state_dict["param_groups"] for n in group["params"])
         for group in self.param_groups:
-            saved = []
+            saved = {}
             for p in group["params"]:
                 number = next(numbers)
                 self.state.pop(p, None)
@@ -268,21 +297,25 @@ class BasisRotation(torch.optim.Optimizer):
                 state = state_dict["state"][number]
                 if "step" not in state:
                     raise ValueError(f"BasisRotation: the state of parameter {number} has no 'step'; is it another optimizer's?")
-                self.state[p] = {**state, "step": int(state["step"])}
-                saved.append(p)
-            for alike in self._alike(saved):
-                self._made_together(alike, group)
+                saved[p] = {**state, "step": int(state["step"])}
+            travelling = {p: state for p, state in saved.items() if _travels(p, group)}
+            here = {p: _sharded.parts_of(state, p) for p, state in saved.items() if p not in travelling}
+            self.state.update({**here, **self._owners.whole(travelling)})
+            for params in (here, *(batch.mine() for batch in self._owners.batches(travelling))):
+                for alike in self._alike(params):
+                    self._made_together(alike, group)
 
     def __setstate__(self, state):
         super().__setstate__(state)
         self.__dict__.setdefault("_together", {})
         self.__dict__.setdefault("_alone", set())
         self.__dict__.setdefault("_beside", _side_thread())
+        self.__dict__.setdefault("_owners", _sharded.Owners())
 
     def __getstate__(self):
         """For pickle and copy.deepcopy. The C++ side is made again from the state."""
         self._show_all()
-        own = ("_alone", "max_skipped", "skipped", "_skipped_in_a_row", "_looked_at_shapes")
+        own = ("_alone", "max_skipped", "skipped", "_skipped_in_a_row", "_looked_at_shapes", "_owners")
         return {**super().__getstate__(), **{name: self.__dict__[name] for name in own}}
 
 
@@ -292,9 +325,10 @@ class _Together:
     def __init__(self, params, names, group):
         self.params = params
         self.shown = []  # of each, what optimizer.state was given last
-        rotate = [group["rotate"] and p.dim() == 2 for p in params]
+        rotate = [_rotates(p, group) for p in params]
         blocks = [_row_blocks(p, group) if rotated else [] for p, rotated in zip(params, rotate)]
-        self.core = _core.Parameters(names, [list(p.shape) for p in params], rotate, blocks, str(params[0].device),
+        shapes = [list((p if rotated else _sharded.local(p)).shape) for p, rotated in zip(params, rotate)]
+        self.core = _core.Parameters(names, shapes, rotate, blocks, str(params[0].device),
                                      _core.rotation_settings(group))
 
     def load(self, states):
@@ -304,11 +338,32 @@ class _Together:
                             for state, new in zip(states, self.core.state())])
 
 
+def _rotates(p, group):
+    return group["rotate"] and p.dim() == 2
+
+
+def _travels(p, group):
+    """Whether the parameter is rotated and other processes have parts of it."""
+    return _rotates(p, group) and _sharded.Layout.of(p) is not None
+
+
 def _in_fp32(p):
     """What the C++ side updates for the parameter. For fp64 it is the change alone, which is added to the decayed weight."""
+    part = _sharded.local(p).detach()
+    return torch.zeros_like(part, dtype=torch.float32) if p.dtype == torch.float64 else part.float()
+
+
+def _gradient(p):
+    return _sharded.like_parameter(p.grad, p).detach().float()
+
+
+def _write(p, weight, group):
+    """The reverse of _in_fp32."""
+    part = _sharded.local(p).detach()
     if p.dtype == torch.float64:
-        return torch.zeros(p.shape, dtype=torch.float32, device=p.device)
-    return p.detach() if p.dtype == torch.float32 else p.detach().float()
+        part.mul_(1 - float(group["lr"]) * float(group["weight_decay"])).add_(weight)
+    else:
+        part.copy_(weight)
 
 
 def _advice(name, least):
@@ -343,14 +398,16 @@ def _check(group):
     for p in group["params"]:
         if p.requires_grad:  # others are there in models that are frozen in part, and get no gradient
             _check_kind(p)
-        if group["rotate"] and p.dim() == 2:
+        if _rotates(p, group):
             _row_blocks(p, group)
 
 
 def _check_kind(p):
     """Raises TypeError for a parameter that the C++ side would damage or could not update."""
-    if type(p).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
-        what, remedy = f"a {type(p).__name__}", "only plain tensors can be updated (DDP keeps them, FSDP does not)"
+    if _sharded.is_dtensor(p) and _sharded.fault(p):
+        what, remedy = _sharded.fault(p)
+    elif not _sharded.is_dtensor(p) and type(p).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+        what, remedy = f"a {type(p).__name__}", "only plain tensors and DTensors can be updated"
     elif p.device.type == "meta":
         what, remedy = "on the meta device", "make the optimizer when the model has its weights"
     elif p.layout != torch.strided:
