@@ -2,9 +2,13 @@
 // only place that knows how programs, messages, reductions and versions depend on each other in time. The simulator
 // and the builders that search for an order use it.
 //
-// No event queue is needed: a worker's program is a fixed order and a directed link has one sender, so each action's
-// time follows from its predecessors' times, in whatever order they are computed. Workers take turns, each going on
-// until it must wait or its turn ends. Time is linear in actions; memory is linear in messages in transit.
+// A worker's program is a fixed order and a directed link has one sender, so each action's time follows from its
+// predecessors' times, in whatever order they are computed. Workers take turns, each going on until it must wait or its
+// turn ends. Time is linear in actions; memory is linear in messages in transit.
+//
+// Only one message has no place in its sender's program: a first stage that shares a weight with the last one sends its
+// sum of gradients when the last stage's comes, if that is after its own. Until then its worker's steps are taken in
+// the order of time, so that links send first what is ready first.
 #pragma once
 
 #include <algorithm>
@@ -20,6 +24,7 @@
 #include "gyre/schedule/reduction_chains.h"
 #include "gyre/schedule/ring_map.h"
 #include "gyre/schedule/schedule.h"
+#include "gyre/schedule/step_queue.h"
 #include "gyre/schedule/worker_queue.h"
 
 namespace gyre {
@@ -54,6 +59,7 @@ class Timeline {
         norms_(schedule.sums_norms() ? static_cast<size_t>(schedule.stages) : 0, 1),
         tied_(is_tied_ ? static_cast<size_t>(schedule.pipelines) : 0),
         tied_sums_(is_tied_ ? static_cast<size_t>(schedule.pipelines) : 0, 1),
+        unsent_tied_(is_tied_ ? static_cast<size_t>(schedule.workers) : 0),
         adopters_(static_cast<size_t>(schedule.stages)),
         versions_(find_adopters() ? static_cast<size_t>(schedule.stages) : 0, 1),
         free_at_(static_cast<size_t>(schedule.workers)),
@@ -64,7 +70,9 @@ class Timeline {
 
   // Returns the makespan. Throws Deadlock if the schedule cannot finish; validate() says why.
   double run() {
-    while (!queue_.empty()) run_worker(queue_.take());
+    do {
+      while (!queue_.empty()) run_worker(queue_.take());
+    } while (take_earliest_step());
     for (const ProgramCursor& cursor : cursors_) {
       if (cursor.peek()) throw Deadlock("schedule " + schedule_.name + ": deadlock; gyre schedule shows where");
     }
@@ -123,12 +131,42 @@ class Timeline {
       double ready = 0;
       if (!take_needs(worker, action, ready)) return;
       const double start = std::max(free_at_[worker], ready);
-      const double end = start + costs_.duration(worker, action);
-      free_at_[worker] = end;
-      visit_(worker, action, start, end);
-      give_results(worker, action, end);
-      cursor.advance();
+      if (is_tied_ && unsent_tied_[worker] > 0) return steps_.plan({Step::BeginAction, worker, action, start});
+      end_action(worker, action, begin_action(worker, action, start));
     }
+  }
+
+  // Returns when the action ends.
+  double begin_action(int worker, const Action& action, double start) {
+    if (is_tied_ && action.kind == ActionKind::Forward && action.stage == 0) send_tied_weight(worker, action, start);
+    const double end = start + costs_.duration(worker, action);
+    free_at_[worker] = end;
+    visit_(worker, action, start, end);
+    return end;
+  }
+  void end_action(int worker, const Action& action, double end) {
+    give_results(worker, action, end);
+    cursors_[worker].advance();
+  }
+
+  // For when no worker can go on in another way: whatever is still to come is then later than the earliest step.
+  // Returns whether there is one.
+  bool take_earliest_step() {
+    if (steps_.empty()) return false;
+    const PlannedStep next = steps_.take();
+    switch (next.step) {
+      case Step::BeginAction:
+        steps_.plan({Step::EndAction, next.worker, next.action, begin_action(next.worker, next.action, next.at)});
+        break;
+      case Step::EndAction:
+        end_action(next.worker, next.action, next.at);
+        queue_.put_back(next.worker);
+        break;
+      case Step::SendTiedSum:
+        send_tied_sum(next.worker, next.action, next.at);
+        break;
+    }
+    return true;
   }
 
   // If all messages that the action needs have been sent, takes them and raises `ready` to the last arrival. Otherwise
@@ -137,7 +175,7 @@ class Timeline {
     switch (action.kind) {
       case ActionKind::Forward:
         if (action.stage > 0 && !take_message(worker, MessageKind::Activation, action, ready)) return false;
-        if (is_tied_) move_tied_weight(worker, action, ready);
+        if (is_tied_ && action.stage + 1 == schedule_.stages) take_tied_weight(action, ready);
         return true;
       case ActionKind::Backward:
       case ActionKind::BackwardInput:
@@ -266,9 +304,10 @@ class Timeline {
     const size_t place = slot(action.pipeline, action.stage);
     if (++gradient_counts_.at(place, window) < schedule_.microbatches_in_window(action.pipeline, window)) return;
     gradient_counts_.erase(place, window);
-    if (is_last_of_tied) join_tied(action.pipeline, window, tied_sum_arrival(worker, action, end));
+    if (is_last_of_tied) join_tied(worker, action.pipeline, window, tied_sum_arrival(worker, action, end));
     if (is_tied_ && action.stage == 0) {
-      join_tied(action.pipeline, window, end);
+      ++unsent_tied_[worker];
+      join_tied(worker, action.pipeline, window, end);
     } else if (has_sums(action.stage)) {
       send_sum(worker, action, window, end);
     }
@@ -326,19 +365,18 @@ class Timeline {
 
   // The first stage's forward sends the tied weight if it has changed. The last stage's forward of the same microbatch
   // waits for it; the last stage takes microbatches in the first stage's order.
-  void move_tied_weight(int worker, const Action& forward, double& ready) {
+  void send_tied_weight(int worker, const Action& forward, double at) {
     Tied& tied = tied_[static_cast<size_t>(forward.pipeline)];
-    const int last = schedule_.stages - 1;
-    if (forward.stage == 0 && std::exchange(tied.renewed, false)) {
-      const int to = schedule_.worker_of(forward.pipeline, last);
-      const double at = std::max(free_at_[worker], ready);
-      const double arrival = to == worker ? at : costs_.arrival(MessageKind::TiedWeight, worker, to, 0, at);
-      tied.weights.push_back({forward.microbatch, arrival});
-    }
-    if (forward.stage == last && !tied.weights.empty() && tied.weights.front().microbatch == forward.microbatch) {
-      ready = std::max(ready, tied.weights.front().arrival);
-      tied.weights.pop_front();
-    }
+    if (!std::exchange(tied.renewed, false)) return;
+    const int to = schedule_.worker_of(forward.pipeline, schedule_.stages - 1);
+    const double arrival = to == worker ? at : costs_.arrival(MessageKind::TiedWeight, worker, to, 0, at);
+    tied.weights.push_back({forward.microbatch, arrival});
+  }
+  void take_tied_weight(const Action& forward, double& ready) {
+    auto& weights = tied_[static_cast<size_t>(forward.pipeline)].weights;
+    if (weights.empty() || weights.front().microbatch != forward.microbatch) return;
+    ready = std::max(ready, weights.front().arrival);
+    weights.pop_front();
   }
   // Marks the pipelines whose version changes at the owner's update.
   void renew_tied_weights() {
@@ -348,16 +386,22 @@ class Timeline {
     const int to = schedule_.worker_of(action.pipeline, 0);
     return to == worker ? end : costs_.arrival(MessageKind::TiedSum, worker, to, action.stage, end);
   }
-  // Joins the gradients that the first and the last stage have of a tied weight. When both are there, the first stage's
-  // sum is sent on.
-  void join_tied(int pipeline, int64_t window, double at) {
+  // Joins the gradients that the first and the last stage have of a tied weight. When both are there, the first stage
+  // sends its sum on: at the end of the action that completes it, or when the last stage's gradient comes.
+  void join_tied(int worker, int pipeline, int64_t window, double at) {
     TiedSum& sum = tied_sums_.at(static_cast<size_t>(pipeline), window);
     sum.complete = std::max(sum.complete, at);
     if (++sum.parts < 2) return;
     const double complete = sum.complete;
     tied_sums_.erase(static_cast<size_t>(pipeline), window);
     const int first = schedule_.worker_of(pipeline, 0);
-    send_sum(first, {ActionKind::Backward, pipeline, 0, window * schedule_.window}, window, complete);
+    const Action gradient{ActionKind::Backward, pipeline, 0, window * schedule_.window};
+    if (worker != first || complete > at) return steps_.plan({Step::SendTiedSum, first, gradient, complete});
+    send_tied_sum(first, gradient, complete);
+  }
+  void send_tied_sum(int worker, const Action& gradient, double at) {
+    --unsent_tied_[worker];
+    send_sum(worker, gradient, gradient.microbatch / schedule_.window, at);
   }
 
   const Schedule& schedule_;
@@ -409,6 +453,7 @@ class Timeline {
   std::vector<Tied> tied_;                      // [pipeline]
   std::vector<int> without_adoptions_;          // pipelines; only if a weight is tied
   RingMap<TiedSum> tied_sums_;                  // by pipeline and window
+  std::vector<int> unsent_tied_;                // [worker]: windows whose first-stage gradients it has not sent on yet
   std::vector<std::vector<Adopter>> adopters_;  // [stage]: the replicas that adopt its updates
   // A version on its way to all adopters.
   struct Version {
@@ -420,6 +465,7 @@ class Timeline {
   std::vector<double> free_at_;
   std::vector<ProgramCursor> cursors_;
   WorkerQueue queue_;
+  StepQueue steps_;  // of workers that have a tied sum to send
 };
 
 }  // namespace gyre
