@@ -23,18 +23,20 @@ class Partition {
     for (const double cost : costs) before_.push_back(before_.back() + cost);
   }
 
-  // The least possible cost of a cut's costliest stage.
+  // The least possible cost of a cut's costliest stage. Takes time in proportion to layers x stages.
   double min_max_cost() const {
     // best[l]: this cost for the first l layers, cut into the number of stages handled so far.
     std::vector<double> best(layers_ + 1, kInfinity);
     best[0] = 0;
     for (int stage = 0; stage < stages_; ++stage) {
       std::vector<double> next(layers_ + 1, kInfinity);
+      // Costs are not negative: the later a stage begins, the less it costs, and the more the stages before it. So the
+      // best begin is where one gets larger than the other, which is never earlier for a later end.
+      int begin = stage;
       for (int end = stage + 1; end <= layers_; ++end) {
-        for_each_begin(stage, end, [&](int begin, double work) {
-          next[end] = std::min(next[end], std::max(best[begin], work));
-          return work < next[end];
-        });
+        const auto costliest = [&](int from) { return std::max(best[from], cost(from, end)); };
+        while (begin + 1 < end && costliest(begin + 1) <= costliest(begin)) ++begin;
+        next[end] = costliest(begin);
       }
       best = std::move(next);
     }
@@ -51,18 +53,23 @@ class Partition {
     // best[s][l]: the first l layers, cut into s stages.
     std::vector<std::vector<Best>> best(stages_ + 1, std::vector<Best>(layers_ + 1));
     best[0][0] = {0, 0, 0};
+    const std::vector<int> first_ends = earliest_ends(limit);
+    int last_end = 0;  // no cut into the stages handled so far ends later
     for (int stage = 0; stage < stages_; ++stage) {
       const double delay = delays.empty() ? 0 : delays[stage];
-      for (int end = stage + 1; end <= layers_; ++end) {
+      const int last_begin = last_end;
+      for (int end = first_ends[stage]; end <= layers_; ++end) {
         Best& best_cut = best[stage + 1][end];
-        for_each_begin(stage, end, [&](int begin, double work) {
-          if (work > limit) return false;
+        for (int begin = std::min(last_begin, end - 1); begin >= stage; --begin) {
+          const double work = cost(begin, end);
+          if (work > limit) break;
           const Best& rest = best[stage][begin];
-          if (rest.begin < 0) return true;
+          if (rest.begin < 0) continue;
           const Best found{rest.late + work * delay, rest.squares + work * work, begin};
           if (std::tie(found.late, found.squares) <= std::tie(best_cut.late, best_cut.squares)) best_cut = found;
-          return true;
-        });
+        }
+        if (best_cut.begin < 0) break;
+        last_end = end;
       }
     }
     std::vector<LayerRange> ranges(stages_);
@@ -77,14 +84,15 @@ class Partition {
  private:
   double cost(int begin, int end) const { return before_[end] - before_[begin]; }
 
-  // Calls use(begin, cost) for the ranges that the stage could hold up to `end`, with at least one layer left for each
-  // stage before, from the shortest to the longest while `use` returns true. Costs are not negative, so a longer range
-  // never costs less.
-  template <typename Use>
-  void for_each_begin(int stage, int end, Use use) const {
-    for (int begin = end - 1; begin >= stage; --begin) {
-      if (!use(begin, cost(begin, end))) return;
+  // [stage]: where it ends at the earliest if the stages after it cost at most `limit` each.
+  std::vector<int> earliest_ends(double limit) const {
+    std::vector<int> ends(stages_, layers_);
+    for (int stage = stages_ - 1; stage > 0; --stage) {
+      int begin = ends[stage] - 1;
+      while (begin > stage && cost(begin - 1, ends[stage]) <= limit) --begin;
+      ends[stage - 1] = begin;
     }
+    return ends;
   }
 
   int layers_, stages_;

@@ -160,6 +160,16 @@ TEST(Partition, AmongEquallyDearTakesTheLeastLate) {
   EXPECT_THAT(lengths("pipedream", 7), ::testing::ElementsAre(1, 2, 3, 1));
 }
 
+// In time that grows with the number of layers, not with its square: that would be minutes.
+TEST(Partition, VeryManyLayersAreCutAtOnce) {
+  std::vector<double> costs(400'000);
+  for (size_t layer = 0; layer < costs.size(); ++layer) costs[layer] = layer % 2 == 0 ? 1 : 2;
+  const std::vector<double> delays{3, 2, 1, 0};
+  std::vector<int> ends;
+  for (const LayerRange& range : partition_by_cost(costs, 4, delays)) ends.push_back(range.end);
+  EXPECT_THAT(ends, ::testing::ElementsAre(100'000, 200'000, 300'000, 400'000));
+}
+
 TEST(Partition, CostsAndDelaysThatAreNoNumbersAreErrors) {
   const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
   for (const double wrong : {nan, infinity, -1.0}) {
