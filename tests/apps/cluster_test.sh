@@ -26,7 +26,8 @@ grep -q "\"cores_needed\":3,\"cores_here\":$(env -u OMP_NUM_THREADS nproc)," pla
 
 # What the plan prints can be put into a configuration and started.
 "$gyre" plan run.toml --cluster cluster.toml --rows 5 >plan.txt
-grep -q '^network: from stage to stage .* a microbatch' plan.txt || fail "no need of the network: $(cat plan.txt)"
+# Which is the fastest depends on measured times, and it may have all stages on one worker.
+grep -qE '^network: (from stage to stage .* a microbatch|nothing from stage to stage)' plan.txt || fail "no need of the network: $(cat plan.txt)"
 [ "$(grep -cE '^  (gpipe|[a-z0-9-]+) +1 ' plan.txt)" -eq 5 ] || fail "not five rows: $(cat plan.txt)"
 settings=$(sed -n '/^\[pipeline\]$/,/^$/s/^\([a-z_]*\) = /--set=pipeline.\1=/p' plan.txt)
 own=$(sed -n '/^\[pipeline\.[a-z0-9-]*\]$/,/^$/p' plan.txt)
