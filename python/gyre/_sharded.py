@@ -1,14 +1,17 @@
 """Parameters that FSDP2 or tensor parallelism divides among processes: where their parts are, and how whole matrices travel.
 
-A matrix is rotated as a whole, in one process of its group, its owner. Owners get the parts of weights and gradients from all processes
+A matrix is rotated as a whole, in one process of its mesh, its owner. Owners get the parts of weights and gradients from all processes
 and send back the parts of new weights, each in one all-to-all. The optimizer's state of a matrix is in its owner; in a state_dict it is
 divided by rows, so that checkpoints do not depend on the number of processes.
 """
+
+import math
 
 import torch
 
 try:
     from torch.distributed.tensor import DTensor, Replicate, Shard
+    from torch.distributed.tensor.placement_types import _StridedShard
 except ImportError:  # PyTorch before 2.5; a DTensor is then refused like any other class of tensors
     DTensor = None
 
@@ -22,12 +25,20 @@ def is_dtensor(x):
 
 def fault(p):
     """Why a DTensor cannot be updated, and what to do; None if it can."""
-    kinds = [type(placement) for placement in p.placements]
-    if not set(kinds) <= {Shard, Replicate}:
-        return f"placed as {p.placements}", "only Shard and Replicate can be updated"
-    if kinds.count(Shard) > 1:
-        return f"placed as {p.placements}", "divide it along one dimension of the mesh: by FSDP2 or tensor parallelism, not both"
+    for number, placement in enumerate(p.placements):
+        if type(placement) not in (Shard, Replicate, _StridedShard):
+            return f"placed as {p.placements}", "only what is divided or replicated can be updated"
+        if type(placement) is _StridedShard and placement.split_factor != math.prod(
+                p.device_mesh.size(later) for later in range(number + 1, p.device_mesh.ndim)
+                if _cuts(p.placements[later]) and p.placements[later].dim == placement.dim):
+            return f"placed as {p.placements}", "of strided placements there is only FSDP2's, of what tensor parallelism has divided"
     return None
+
+
+def is_divided(p):
+    """Whether other processes have parts of the parameter that are not here."""
+    return is_dtensor(p) and any(_cuts(placement) and p.device_mesh.size(number) > 1
+                                 for number, placement in enumerate(p.placements))
 
 
 @torch.no_grad()
@@ -42,46 +53,60 @@ def local(x):
 @torch.no_grad()
 def like_parameter(x, p):
     """The part of x in this process, divided as p is. x: a DTensor; or a plain tensor, which is whole."""
-    if not is_dtensor(x):
-        layout = Layout.of(p)
-        return x if layout is None else layout.part(x, layout.rank)
-    return local(x if x.placements == p.placements else x.redistribute(p.device_mesh, p.placements))
+    if is_dtensor(x):
+        return local(x if x.placements == p.placements else x.redistribute(p.device_mesh, p.placements))
+    return _part(x, _box(x.shape, p.device_mesh, p.placements, p.device_mesh.get_coordinate())) if is_dtensor(p) else x
+
+
+def _cuts(placement):
+    return not isinstance(placement, Replicate)
+
+
+def _box(shape, mesh, placements, coordinate):
+    """The part of a tensor that a process has, as (begin, length) of each dimension. Cut as torch.chunk does it."""
+    box = [(0, length) for length in shape]
+    # FSDP2 cuts what tensor parallelism has cut, so what is strided comes last.
+    for number in sorted(range(mesh.ndim), key=lambda number: type(placements[number]) is _StridedShard):
+        if _cuts(placements[number]):
+            dim = placements[number].dim
+            begin, length = box[dim]
+            each = -(-length // mesh.size(number))
+            skipped = min(each * coordinate[number], length)
+            box[dim] = begin + skipped, min(each, length - skipped)
+    return tuple(box)
+
+
+def _part(x, box):
+    return x[tuple(slice(begin, begin + length) for begin, length in box)]
 
 
 class Layout:
-    """How tensors lie in the processes of a group: cut along one dimension, as torch.chunk does it."""
+    """How tensors lie in the processes of a mesh. `group`: of all these processes."""
 
-    def __init__(self, group, device, dim=0):
-        self.group, self.device, self.dim = group, device, dim
+    def __init__(self, mesh, placements, group):
+        self.mesh, self.placements, self.group = mesh, placements, group
         self.rank, self.size = group.rank(), group.size()
+        in_mesh = {int(process): tuple(map(int, torch.nonzero(mesh.mesh == process)[0])) for process in mesh.mesh.flatten()}
+        self._coordinates = [in_mesh[process] for process in sorted(in_mesh)]  # groups are in this order
+        self._boxes = {}
 
-    @staticmethod
-    def of(p):
-        """The layout of a parameter; None if this process has all of it."""
-        for number, placement in enumerate(p.placements if is_dtensor(p) else ()):
-            if isinstance(placement, Shard) and p.device_mesh.size(number) > 1:
-                return Layout(p.device_mesh.get_group(number), p.device, placement.dim % p.dim())
-        return None
+    def boxes(self, shape):
+        """[rank]: what the process has of a tensor."""
+        if shape not in self._boxes:
+            self._boxes[shape] = [_box(shape, self.mesh, self.placements, at) for at in self._coordinates]
+        return self._boxes[shape]
 
-    def part(self, x, rank):
-        """The part of a whole tensor that a process has."""
-        return x.narrow(self.dim, *self._range(x.shape[self.dim], rank))
-
-    def part_shape(self, shape, rank):
-        return torch.Size((*shape[:self.dim], self._range(shape[self.dim], rank)[1], *shape[self.dim + 1:]))
-
-    def _range(self, whole, rank):
-        """The begin and the length of a process's part of a dimension."""
-        each = -(-whole // self.size)
-        begin = min(rank * each, whole)
-        return begin, min(each, whole - begin)
+    def senders(self, shape):
+        """[rank]: whether the process sends its part to the owner. Of several that have the same one, the first does."""
+        boxes = self.boxes(shape)
+        return [boxes.index(box) == rank for rank, box in enumerate(boxes)]
 
 
 class Batch:
-    """Tensors that travel together: of one layout, each with an owner."""
+    """Tensors that travel together: of one layout and device, each with an owner."""
 
-    def __init__(self, layout):
-        self.layout = layout
+    def __init__(self, layout, device):
+        self.layout, self.device = layout, device
         self.items, self.shapes, self.owners = [], [], []  # shapes: of the whole tensors. owners: ranks of the group
         self.owned = [0] * layout.size  # elements, by owner
 
@@ -99,20 +124,27 @@ class Batch:
 
     def to_owners(self, parts):
         """Each process gives its part of every tensor. Returns the whole tensors, in fp32, and None for those that others own."""
-        layout = self.layout
-        mine = self._by_owner(range(len(self.items)))[layout.rank]
-        expected = [[layout.part_shape(self.shapes[number], rank) for number in mine] for rank in range(layout.size)]
-        received = self._all_to_all(self._by_owner(parts), expected)
-        whole = dict(zip(mine, (torch.cat(of_one, layout.dim) for of_one in zip(*received))))
-        return [whole.get(number) for number in range(len(self.items))]
+        rank = self.layout.rank
+        sends = [self.layout.senders(shape) for shape in self.shapes]
+        mine = self._by_owner(range(len(self.items)))[rank]
+        sent = self._by_owner(part if senders[rank] else None for part, senders in zip(parts, sends))
+        boxes = [[self.layout.boxes(self.shapes[number])[sender] if sends[number][sender] else None for number in mine]
+                 for sender in range(self.layout.size)]
+        whole = [None] * len(self.items)
+        for number in mine:
+            whole[number] = torch.empty(self.shapes[number], device=self.device)
+        for received, of_sender in zip(self._all_to_all(sent, boxes), boxes):
+            for number, part, box in zip(mine, received, of_sender):
+                if box is not None:
+                    _part(whole[number], box).copy_(part)
+        return whole
 
     def from_owners(self, whole):
         """The reverse. Returns the parts of this process, in fp32."""
-        layout = self.layout
-        mine = self._by_owner(whole)[layout.rank]
-        sent = [[layout.part(x, rank) for x in mine] for rank in range(layout.size)]
-        expected = self._by_owner(layout.part_shape(shape, layout.rank) for shape in self.shapes)
-        parts_of = [iter(parts) for parts in self._all_to_all(sent, expected)]
+        mine = list(zip(self._by_owner(whole)[self.layout.rank], self._by_owner(self.shapes)[self.layout.rank]))
+        sent = [[_part(x, self.layout.boxes(shape)[rank]) for x, shape in mine] for rank in range(self.layout.size)]
+        boxes = self._by_owner(self.layout.boxes(shape)[self.layout.rank] for shape in self.shapes)
+        parts_of = [iter(parts) for parts in self._all_to_all(sent, boxes)]
         return [next(parts_of[owner]) for owner in self.owners]
 
     def _by_owner(self, values):
@@ -121,61 +153,75 @@ class Batch:
             lists[owner].append(value)
         return lists
 
-    def _all_to_all(self, sent, shapes):
-        """sent: tensors by receiver. shapes: by sender, of what comes from it. Returns tensors by sender."""
-        nothing = torch.empty(0, device=self.layout.device)
+    def _all_to_all(self, sent, boxes):
+        """sent: tensors by receiver. boxes: by sender, of what comes from it. Returns tensors by sender. None is not sent."""
+        shapes = [[None if box is None else tuple(length for _, length in box) for box in of_sender] for of_sender in boxes]
+        sizes = [[0 if shape is None else math.prod(shape) for shape in of_sender] for of_sender in shapes]
+        sent = [[x for x in tensors if x is not None] for tensors in sent]
+        nothing = torch.empty(0, device=self.device)
         flat = torch.cat([nothing, *(x.to(nothing).reshape(-1) for tensors in sent for x in tensors)])
-        sizes = [[shape.numel() for shape in of_sender] for of_sender in shapes]
         received = nothing.new_empty(sum(map(sum, sizes)))
         torch.distributed.all_to_all_single(received, flat, [sum(of_sender) for of_sender in sizes],
                                             [sum(x.numel() for x in tensors) for tensors in sent], group=self.layout.group)
         parts = iter(received.split([size for of_sender in sizes for size in of_sender]))
-        return [[next(parts).view(shape) for shape in of_sender] for of_sender in shapes]
+        return [[None if shape is None else part.view(shape) for shape, part in zip(of_sender, parts)] for of_sender in shapes]
 
 
 def _batches(tensors):
-    """tensors: (item, layout, shape, owner) of each. Returns the same batches in all processes."""
-    batches = {}  # by what the layouts have in common
-    for item, layout, shape, owner in tensors:
-        alike = batches.setdefault((id(layout.group), layout.device, layout.dim), [])
+    """tensors: (item, layout, device, shape, owner) of each. Returns the same batches in all processes."""
+    batches = {}
+    for item, layout, device, shape, owner in tensors:
+        alike = batches.setdefault((layout, device), [])
         if not alike or alike[-1].owned[owner] + torch.Size(shape).numel() > _SENT_TOGETHER:
-            alike.append(Batch(layout))
+            alike.append(Batch(layout, device))
         alike[-1].add(item, shape, owner)
     return [batch for alike in batches.values() for batch in alike]
 
 
 class Owners:
-    """Which process of its group rotates each matrix. All processes find the same, without messages."""
+    """Which process of its mesh rotates each matrix. All processes find the same, without messages."""
 
     def __init__(self):
         self._ranks = {}  # by parameter
+        self._layouts = {}  # by mesh and placements
+        self._groups = {}  # by mesh
+
+    def __getstate__(self):
+        return {"_ranks": self._ranks, "_layouts": {}, "_groups": {}}  # groups of processes cannot be copied
 
     def batches(self, params):
-        """Batches of matrices that have layouts. New ones get owners: the most work first, each where there is least so far."""
-        load = {}  # by group, the work of each process
-        layouts = {p: Layout.of(p) for p in {**self._ranks, **dict.fromkeys(params)}}
-        for p, layout in layouts.items():
-            load.setdefault(id(layout.group), [0] * layout.size)
+        """Batches of matrices that are divided. New ones get owners: the most work first, each where there is least so far."""
+        load = {}  # by mesh, the work of each process
+        for p in {**self._ranks, **dict.fromkeys(params)}:
+            load.setdefault(p.device_mesh, [0] * p.device_mesh.size())
         for p, rank in self._ranks.items():
-            load[id(layouts[p].group)][rank] += _work(p)
+            load[p.device_mesh][rank] += _work(p)
         for p in sorted((p for p in params if p not in self._ranks), key=_work, reverse=True):
-            of_group = load[id(layouts[p].group)]
-            self._ranks[p] = of_group.index(min(of_group))
-            of_group[self._ranks[p]] += _work(p)
-        return _batches((p, layouts[p], p.shape, self._ranks[p]) for p in params)
+            of_mesh = load[p.device_mesh]
+            self._ranks[p] = of_mesh.index(min(of_mesh))
+            of_mesh[self._ranks[p]] += _work(p)
+        return _batches((p, self._layout(p, p.placements), p.device, p.shape, self._ranks[p]) for p in params)
+
+    def _layout(self, p, placements):
+        mesh = p.device_mesh
+        if mesh not in self._groups:
+            self._groups[mesh] = mesh.get_group() if mesh.ndim == 1 else torch.distributed.new_group(
+                mesh.mesh.flatten().tolist(), use_local_synchronization=True)
+        if (mesh, placements) not in self._layouts:
+            self._layouts[mesh, placements] = Layout(mesh, placements, self._groups[mesh])
+        return self._layouts[mesh, placements]
 
     @torch.no_grad()
     def divided(self, states):
-        """State as it is saved. states: by parameter, of all matrices that have layouts. Tensors are in their owners, others everywhere."""
+        """State as it is saved. states: by parameter, of all divided matrices. Tensors are in their owners, others everywhere."""
         states = {p: dict(state) for p, state in states.items()}
         for matrices in self.batches(states):
-            group, owners = matrices.layout.group, dict(zip(matrices.items, matrices.owners))
             own = [{name: x.shape for name, x in states[p].items() if torch.is_tensor(x)} for p in matrices.items]
-            shapes = [None] * group.size()
-            torch.distributed.all_gather_object(shapes, own, group=group)
-            layout = Layout(group, matrices.layout.device)
-            for batch in _batches(((p, name), layout, shape, owners[p]) for number, p in enumerate(matrices.items)
-                                  for name, shape in shapes[owners[p]][number].items()):
+            shapes = [None] * matrices.layout.size  # by process, by parameter, by name
+            torch.distributed.all_gather_object(shapes, own, group=matrices.layout.group)
+            for batch in _batches(((p, name), self._layout(p, _by_rows(p)), p.device, shape, owner)
+                                  for number, (p, owner) in enumerate(zip(matrices.items, matrices.owners))
+                                  for name, shape in shapes[owner][number].items()):
                 parts = batch.from_owners([states[p].get(name) for p, name in batch.items])
                 for (p, name), shape, part in zip(batch.items, batch.shapes, parts):
                     states[p][name] = _as_dtensor(part, p, shape, _by_rows(p))
@@ -186,17 +232,17 @@ class Owners:
         """The reverse of divided. Tensors that are no DTensors are whole already, as in the state_dict of one process."""
         kept = {p: {name: x for name, x in state.items() if not torch.is_tensor(x)} for p, state in states.items()}
         for matrices in self.batches(states):
-            owners = dict(zip(matrices.items, matrices.owners))
-            rank, layout = matrices.layout.rank, Layout(matrices.layout.group, matrices.layout.device)
-            tensors = [(p, name, x) for p in matrices.items for name, x in states[p].items() if torch.is_tensor(x)]
-            for batch in _batches(((p, name, x), layout, x.shape, owners[p]) for p, name, x in tensors if is_dtensor(x)):
+            owned = [(p, owner, name, x) for p, owner in zip(matrices.items, matrices.owners)
+                     for name, x in states[p].items() if torch.is_tensor(x)]
+            for batch in _batches(((p, name, x), self._layout(p, _by_rows(p)), p.device, x.shape, owner)
+                                  for p, owner, name, x in owned if is_dtensor(x)):
                 parts = [local(x if x.placements == _by_rows(p) else x.redistribute(p.device_mesh, _by_rows(p)))
                          for p, _, x in batch.items]
                 for (p, name, _), x in zip(batch.items, batch.to_owners(parts)):
                     if x is not None:
                         kept[p][name] = x
-            for p, name, x in tensors:
-                if not is_dtensor(x) and owners[p] == rank:
+            for p, owner, name, x in owned:
+                if not is_dtensor(x) and owner == matrices.layout.rank:
                     kept[p][name] = x
         return kept
 
@@ -219,7 +265,7 @@ def _as_dtensor(part, p, shape, placements):
 
 
 def _by_rows(p):
-    return tuple(Shard(0) if isinstance(placement, Shard) else placement for placement in p.placements)
+    return tuple(Shard(0) if _cuts(placement) else placement for placement in p.placements)
 
 
 def _work(p):

@@ -344,7 +344,7 @@ def _rotates(p, group):
 
 def _travels(p, group):
     """Whether the parameter is rotated and other processes have parts of it."""
-    return _rotates(p, group) and _sharded.Layout.of(p) is not None
+    return _rotates(p, group) and _sharded.is_divided(p)
 
 
 def _in_fp32(p):
