@@ -88,7 +88,7 @@ class Layout:
         self.rank, self.size = group.rank(), group.size()
         in_mesh = {int(process): tuple(map(int, torch.nonzero(mesh.mesh == process)[0])) for process in mesh.mesh.flatten()}
         self._coordinates = [in_mesh[process] for process in sorted(in_mesh)]  # groups are in this order
-        self._boxes = {}
+        self._boxes, self._senders = {}, {}  # by shape
 
     def boxes(self, shape):
         """[rank]: what the process has of a tensor."""
@@ -98,8 +98,10 @@ class Layout:
 
     def senders(self, shape):
         """[rank]: whether the process sends its part to the owner. Of several that have the same one, the first does."""
-        boxes = self.boxes(shape)
-        return [boxes.index(box) == rank for rank, box in enumerate(boxes)]
+        if shape not in self._senders:
+            first = {}  # by box
+            self._senders[shape] = [first.setdefault(box, rank) == rank for rank, box in enumerate(self.boxes(shape))]
+        return self._senders[shape]
 
 
 class Batch:
@@ -190,17 +192,21 @@ class Owners:
         return {"_ranks": self._ranks, "_layouts": {}, "_groups": {}}  # groups of processes cannot be copied
 
     def batches(self, params):
-        """Batches of matrices that are divided. New ones get owners: the most work first, each where there is least so far."""
-        load = {}  # by mesh, the work of each process
-        for p in {**self._ranks, **dict.fromkeys(params)}:
+        """Batches of matrices that are divided."""
+        self._choose([p for p in params if p not in self._ranks])
+        return _batches((p, self._layout(p, p.placements), p.device, p.shape, self._ranks[p]) for p in params)
+
+    def _choose(self, params):
+        """Gives owners to parameters that have none: the most work first, each to who has least of its mesh so far."""
+        load = {}  # by mesh, of each process
+        for p in (*self._ranks, *params) if params else ():
             load.setdefault(p.device_mesh, [0] * p.device_mesh.size())
-        for p, rank in self._ranks.items():
-            load[p.device_mesh][rank] += _work(p)
-        for p in sorted((p for p in params if p not in self._ranks), key=_work, reverse=True):
+            if p in self._ranks:
+                load[p.device_mesh][self._ranks[p]] += _work(p)
+        for p in sorted(params, key=_work, reverse=True):
             of_mesh = load[p.device_mesh]
             self._ranks[p] = of_mesh.index(min(of_mesh))
             of_mesh[self._ranks[p]] += _work(p)
-        return _batches((p, self._layout(p, p.placements), p.device, p.shape, self._ranks[p]) for p in params)
 
     def _layout(self, p, placements):
         mesh = p.device_mesh
@@ -276,14 +282,9 @@ def _work(p):
 
 def all_agree(here, params):
     """Whether `here` is true in all processes that have one of the parameters, or a part of it."""
-    groups = {}
-    for p in params:
-        for number in range(p.device_mesh.ndim if is_dtensor(p) else 0):
-            group = p.device_mesh.get_group(number)
-            if group.size() > 1:
-                groups[id(group)] = group, p.device
-    for group, device in groups.values():
-        flag = torch.tensor(float(here), device=device)
-        torch.distributed.all_reduce(flag, torch.distributed.ReduceOp.MIN, group=group)
-        here = bool(flag)
+    for mesh, device in {p.device_mesh: p.device for p in params if is_dtensor(p)}.items():
+        for number in range(mesh.ndim):
+            flag = torch.tensor(float(here), device=device)
+            torch.distributed.all_reduce(flag, torch.distributed.ReduceOp.MIN, group=mesh.get_group(number))
+            here = bool(flag)
     return here
