@@ -6,29 +6,28 @@ divided by rows, so that checkpoints do not depend on the number of processes.
 """
 
 import math
+import sys
 
 import torch
-
-try:
-    from torch.distributed.tensor import DTensor, Replicate, Shard
-    from torch.distributed.tensor.placement_types import _StridedShard
-except ImportError:  # PyTorch before 2.5; a DTensor is then refused like any other class of tensors
-    DTensor = None
 
 # Elements of whole tensors that an owner gets at a time, in fp32; a larger tensor is alone.
 _SENT_TOGETHER = 1 << 26
 
 
 def is_dtensor(x):
-    return DTensor is not None and isinstance(x, DTensor)
+    """False in PyTorch before 2.5, where a DTensor is refused like any other class of tensors."""
+    loaded = sys.modules.get("torch.distributed.tensor")  # importing it takes a second, and without it there is no DTensor
+    return hasattr(loaded, "DTensor") and isinstance(x, loaded.DTensor)
 
 
 def fault(p):
     """Why a DTensor cannot be updated, and what to do; None if it can."""
+    if p.device_mesh.get_coordinate() is None:
+        return "on a mesh without this process", "leave it out here"
     for number, placement in enumerate(p.placements):
-        if type(placement) not in (Shard, Replicate, _StridedShard):
+        if type(placement).__name__ not in ("Shard", "Replicate", "_StridedShard"):
             return f"placed as {p.placements}", "only what is divided or replicated can be updated"
-        if type(placement) is _StridedShard and placement.split_factor != math.prod(
+        if _is_strided(placement) and placement.split_factor != math.prod(
                 p.device_mesh.size(later) for later in range(number + 1, p.device_mesh.ndim)
                 if _cuts(p.placements[later]) and p.placements[later].dim == placement.dim):
             return f"placed as {p.placements}", "of strided placements there is only FSDP2's, of what tensor parallelism has divided"
@@ -59,14 +58,19 @@ def like_parameter(x, p):
 
 
 def _cuts(placement):
-    return not isinstance(placement, Replicate)
+    return not placement.is_replicate()
+
+
+def _is_strided(placement):
+    """Whether it cuts what later dimensions of the mesh have cut already. The class is private to PyTorch."""
+    return type(placement).__name__ == "_StridedShard"
 
 
 def _box(shape, mesh, placements, coordinate):
     """The part of a tensor that a process has, as (begin, length) of each dimension. Cut as torch.chunk does it."""
     box = [(0, length) for length in shape]
     # FSDP2 cuts what tensor parallelism has cut, so what is strided comes last.
-    for number in sorted(range(mesh.ndim), key=lambda number: type(placements[number]) is _StridedShard):
+    for number in sorted(range(mesh.ndim), key=lambda number: _is_strided(placements[number])):
         if _cuts(placements[number]):
             dim = placements[number].dim
             begin, length = box[dim]
@@ -124,6 +128,12 @@ class Batch:
     def of_others(self):
         return [item for item, owner in zip(self.items, self.owners) if owner != self.layout.rank]
 
+    def shapes_at_owners(self, states):
+        """Of each tensor in order, the shapes of the tensors in its owner's state, by name. states: by item."""
+        own = [{name: x.shape for name, x in states[item].items() if torch.is_tensor(x)} for item in self.items]
+        everyones = _everyones(own, self.layout)
+        return [everyones[owner][number] for number, owner in enumerate(self.owners)]
+
     def to_owners(self, parts):
         """Each process gives its part of every tensor. Returns the whole tensors, in fp32, and None for those that others own."""
         rank = self.layout.rank
@@ -169,6 +179,14 @@ class Batch:
         return [[None if shape is None else part.view(shape) for shape, part in zip(of_sender, parts)] for of_sender in shapes]
 
 
+@getattr(torch, "_disable_dynamo", lambda function: function)  # torch.compile cannot follow it; torch.optim uses this too
+def _everyones(x, layout):
+    """What each process of the mesh gives."""
+    everyones = [None] * layout.size
+    torch.distributed.all_gather_object(everyones, x, group=layout.group)
+    return everyones
+
+
 def _batches(tensors):
     """tensors: (item, layout, device, shape, owner) of each. Returns the same batches in all processes."""
     batches = {}
@@ -190,6 +208,15 @@ class Owners:
 
     def __getstate__(self):
         return {"_ranks": self._ranks, "_layouts": {}, "_groups": {}}  # groups of processes cannot be copied
+
+    def __contains__(self, p):
+        return p in self._ranks
+
+    def chosen_anew(self):
+        """With no matrices, and the same groups: these stay until the program ends."""
+        owners = Owners()
+        owners._layouts, owners._groups = self._layouts, self._groups
+        return owners
 
     def batches(self, params):
         """Batches of matrices that are divided."""
@@ -220,37 +247,49 @@ class Owners:
     @torch.no_grad()
     def divided(self, states):
         """State as it is saved. states: by parameter, of all divided matrices. Tensors are in their owners, others everywhere."""
-        states = {p: dict(state) for p, state in states.items()}
+        saved = {p: _without_tensors(state) for p, state in states.items()}
         for matrices in self.batches(states):
-            own = [{name: x.shape for name, x in states[p].items() if torch.is_tensor(x)} for p in matrices.items]
-            shapes = [None] * matrices.layout.size  # by process, by parameter, by name
-            torch.distributed.all_gather_object(shapes, own, group=matrices.layout.group)
+            shapes = matrices.shapes_at_owners(states)
             for batch in _batches(((p, name), self._layout(p, _by_rows(p)), p.device, shape, owner)
-                                  for number, (p, owner) in enumerate(zip(matrices.items, matrices.owners))
-                                  for name, shape in shapes[owner][number].items()):
+                                  for p, owner, of_one in zip(matrices.items, matrices.owners, shapes)
+                                  for name, shape in of_one.items()):
                 parts = batch.from_owners([states[p].get(name) for p, name in batch.items])
                 for (p, name), shape, part in zip(batch.items, batch.shapes, parts):
-                    states[p][name] = _as_dtensor(part, p, shape, _by_rows(p))
-        return states
+                    saved[p][name] = _as_dtensor(part, p, shape, _by_rows(p))
+        return saved
 
     @torch.no_grad()
     def whole(self, states):
         """The reverse of divided. Tensors that are no DTensors are whole already, as in the state_dict of one process."""
-        kept = {p: {name: x for name, x in state.items() if not torch.is_tensor(x)} for p, state in states.items()}
+        kept = {p: {**state, **names_alone(state.keys() - _without_tensors(state), p)} for p, state in states.items()}
         for matrices in self.batches(states):
-            owned = [(p, owner, name, x) for p, owner in zip(matrices.items, matrices.owners)
-                     for name, x in states[p].items() if torch.is_tensor(x)]
-            for batch in _batches(((p, name, x), self._layout(p, _by_rows(p)), p.device, x.shape, owner)
-                                  for p, owner, name, x in owned if is_dtensor(x)):
+            tensors = [(p, name, x, owner) for p, owner in zip(matrices.items, matrices.owners)
+                       for name, x in sorted(states[p].items()) if torch.is_tensor(x)]
+            divided = [((p, name, x), self._layout(p, _by_rows(p)), p.device, x.shape, owner)
+                       for p, name, x, owner in tensors if is_dtensor(x)]
+            number_of = {p: number for number, p in enumerate(matrices.items)}
+            own = [(number_of[p], name, shape) for (p, name, _), _, _, shape, _ in divided]
+            if any(others != own for others in _everyones(own, matrices.layout)):
+                raise ValueError("BasisRotation: the state of a matrix is divided into other tensors in one process than in another")
+            for batch in _batches(divided):
                 parts = [local(x if x.placements == _by_rows(p) else x.redistribute(p.device_mesh, _by_rows(p)))
                          for p, _, x in batch.items]
                 for (p, name, _), x in zip(batch.items, batch.to_owners(parts)):
                     if x is not None:
                         kept[p][name] = x
-            for p, owner, name, x in owned:
+            for p, name, x, owner in tensors:
                 if not is_dtensor(x) and owner == matrices.layout.rank:
                     kept[p][name] = x
         return kept
+
+
+def names_alone(names, p):
+    """What other processes than the owner have of a matrix's state. PyTorch looks there for names if it loads a flat state_dict."""
+    return dict.fromkeys(names, torch.empty(0, device=p.device))
+
+
+def _without_tensors(state):
+    return {name: x for name, x in state.items() if not torch.is_tensor(x)}
 
 
 def divided_as_parameter(state, p):
@@ -266,11 +305,15 @@ def parts_of(state, p):
 
 
 def _as_dtensor(part, p, shape, placements):
+    from torch.distributed.tensor import DTensor
+    if part.untyped_storage().nbytes() > part.nbytes:
+        part = part.clone()  # torch.save and copy.deepcopy fail for a DTensor of a part of a storage
     stride = torch.empty(shape, device="meta").stride()
     return DTensor.from_local(part, p.device_mesh, placements, run_check=False, shape=torch.Size(shape), stride=stride)
 
 
 def _by_rows(p):
+    from torch.distributed.tensor import Shard
     return tuple(Shard(0) if _cuts(placement) else placement for placement in p.placements)
 
 

@@ -1,6 +1,7 @@
 """Basis rotation (arXiv 2602.03515) as a torch.optim.Optimizer; the arithmetic is gyre's own C++."""
 
 import difflib
+import itertools
 import operator
 import os
 import warnings
@@ -113,10 +114,13 @@ class BasisRotation(torch.optim.Optimizer):
         self._warn_if_flat()
         self._take_apart_what_changed()
         self._set_apart({p for params in stepped for p in params})
+        travelling = {}  # those of all groups together, so that messages are few
         for group, params in zip(self.param_groups, stepped):
-            adam = _core.adam_settings(group)
-            self._step_here([p for p in params if not _travels(p, group)], group, adam)
-            self._step_at_owners([p for p in params if _travels(p, group)], group, adam)
+            settings = group, _core.adam_settings(group)
+            travelling.update({p: settings for p in params if self._travels(p, group)})
+            self._step_here([p for p in params if p not in travelling], *settings)
+        for batch in self._owners.batches(travelling):
+            self._step_at_owners(batch, travelling)
         return loss
 
     def _step_here(self, params, group, adam):
@@ -127,18 +131,24 @@ class BasisRotation(torch.optim.Optimizer):
                 if p.dtype != torch.float32:
                     _write(p, weight, group)
 
-    def _step_at_owners(self, params, group, adam):
-        """Steps whole matrices in their owners, with parts of weights and gradients that are in all processes."""
-        for batch in self._owners.batches(params):
-            weights = batch.to_owners([_in_fp32(p) for p in batch.items])
-            gradients = batch.to_owners([_gradient(p) for p in batch.items])
-            whole = dict(zip(batch.items, zip(weights, gradients)))
-            for alike in self._alike(batch.mine()):
-                self._step_together(alike, *zip(*map(whole.get, alike)), group, adam)
+    def _step_at_owners(self, batch, settings):
+        """Steps whole matrices in their owners, with parts that are in all processes. settings: (group, adam) of each."""
+        begins = not all(map(self.state.get, batch.items))
+        weights = batch.to_owners([_in_fp32(p) for p in batch.items])
+        gradients = batch.to_owners([_gradient(p) for p in batch.items])
+        whole = dict(zip(batch.items, zip(weights, gradients)))
+        for of_group in _of_one_group(batch.mine(), settings):
+            for alike in self._alike(of_group):
+                self._step_together(alike, *zip(*map(whole.get, alike)), *settings[alike[0]])
+        for p in batch.of_others():
+            self.state[p]["step"] = self._steps(p) + 1
+        if begins:
+            names = dict(zip(batch.items, batch.shapes_at_owners(self.state)))
             for p in batch.of_others():
-                self.state[p]["step"] = self._steps(p) + 1
-            for p, weight in zip(batch.items, batch.from_owners(weights)):
-                _write(p, weight, group)
+                self.state[p].update(_sharded.names_alone(names[p], p))
+        del gradients, whole  # sending takes as much memory
+        for p, weight in zip(batch.items, batch.from_owners(weights)):
+            _write(p, weight, settings[p][0])
 
     def _set_apart(self, stepped):
         """Those that this step leaves out, though it steps others with which they are together, are alone from now on."""
@@ -256,7 +266,7 @@ class BasisRotation(torch.optim.Optimizer):
         """Where parameters are DTensors, tensors in it are too, and all processes call it together."""
         self._show_all()
         state_dict = {**super().state_dict(), "skipped": self.skipped, "skipped_in_a_row": self._skipped_in_a_row}
-        kept = [(p, _travels(p, group)) for group in self.param_groups for p in group["params"]
+        kept = [(p, self._travels(p, group)) for group in self.param_groups for p in group["params"]
                 if _sharded.is_dtensor(p) and self.state.get(p)]
         divided = self._owners.divided({p: self.state[p] for p, travels in kept if travels})
         divided.update({p: _sharded.divided_as_parameter(self.state[p], p) for p, travels in kept if not travels})
@@ -268,8 +278,8 @@ class BasisRotation(torch.optim.Optimizer):
         return state_dict
 
     def load_state_dict(self, state_dict):
-        """Loads all of it or, if something in it is wrong, nothing."""
-        kept = ("state", "param_groups", "_together", "_alone", "skipped", "_skipped_in_a_row")
+        """Loads all of it or, if something in it is wrong, nothing. Where parameters are DTensors, all processes call it together."""
+        kept = ("state", "param_groups", "_together", "_alone", "skipped", "_skipped_in_a_row", "_owners")
         before = {name: self.__dict__[name] for name in kept}
         try:
             self._load(state_dict)
@@ -281,14 +291,14 @@ class BasisRotation(torch.optim.Optimizer):
         super().load_state_dict(state_dict)
         for group in self.param_groups:
             _check(group)
-        self._together, self._alone = {}, set()
+        self._together, self._alone, self._owners = {}, set(), self._owners.chosen_anew()
         # A framework may have kept state and param_groups alone.
         self.skipped = int(state_dict.get("skipped", 0))
         self._skipped_in_a_row = int(state_dict.get("skipped_in_a_row", 0))
         # The base class casts state to the parameter's type. Ours is always fp32, so it is loaded again from state_dict.
         numbers = iter(n for group in state_dict["param_groups"] for n in group["params"])
+        here, travelling, groups = {}, {}, {}
         for group in self.param_groups:
-            saved = {}
             for p in group["params"]:
                 number = next(numbers)
                 self.state.pop(p, None)
@@ -297,13 +307,26 @@ class BasisRotation(torch.optim.Optimizer):
                 state = state_dict["state"][number]
                 if "step" not in state:
                     raise ValueError(f"BasisRotation: the state of parameter {number} has no 'step'; is it another optimizer's?")
-                saved[p] = {**state, "step": int(state["step"])}
-            travelling = {p: state for p, state in saved.items() if _travels(p, group)}
-            here = {p: _sharded.parts_of(state, p) for p, state in saved.items() if p not in travelling}
-            self.state.update({**here, **self._owners.whole(travelling)})
+                (travelling if self._travels(p, group) else here)[p] = {**state, "step": int(state["step"])}
+                groups[p] = group
+        self.state.update({p: _sharded.parts_of(state, p) for p, state in here.items()})
+        self.state.update(self._owners.whole(travelling))
+        error = None
+        try:
             for params in (here, *(batch.mine() for batch in self._owners.batches(travelling))):
-                for alike in self._alike(params):
-                    self._made_together(alike, group)
+                for of_group in _of_one_group(params, groups):
+                    for alike in self._alike(of_group):
+                        self._made_together(alike, groups[alike[0]])
+        except Exception as found:
+            error = found
+        if not _sharded.all_agree(error is None, [p for group in self.param_groups for p in group["params"]]):
+            raise error or ValueError("BasisRotation: another process could not load its part of the state; its error says why")
+
+    def _travels(self, p, group):
+        """Whether the parameter is rotated and other processes have parts of it. As with rotation's options, its first step decides."""
+        if self.state.get(p):
+            return p in self._owners
+        return _rotates(p, group) and _sharded.is_divided(p)
 
     def __setstate__(self, state):
         super().__setstate__(state)
@@ -342,9 +365,9 @@ def _rotates(p, group):
     return group["rotate"] and p.dim() == 2
 
 
-def _travels(p, group):
-    """Whether the parameter is rotated and other processes have parts of it."""
-    return _rotates(p, group) and _sharded.is_divided(p)
+def _of_one_group(params, groups):
+    """Lists of those for which groups has the same. params: in the order of the groups."""
+    return [list(of_group) for _, of_group in itertools.groupby(params, lambda p: id(groups[p]))]
 
 
 def _in_fp32(p):
