@@ -14,6 +14,7 @@ namespace gyre {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using testing_support::Runs;
 namespace fs = std::filesystem;
@@ -80,8 +81,9 @@ TEST_F(Divergences, ARunThatDivergedContinuesFromBeforeUpdatesWereLeftOut) {
 
 TEST_F(Divergences, ARunWhoseLastLossIsNotFiniteHasNotEndedWell) {
   const Session few = session({"run.updates=4"});
+  // From which step depends on rounding, which a build without optimisation does in another way.
   const auto is_told = AllOf(HasSubstr("the loss of the last update, 4, is not finite; lower [optimizer] lr"),
-                             HasSubstr("continues from step 1, the last saved before updates were left out"));
+                             ContainsRegex("continues from step [12], the last saved before updates were left out"));
   EXPECT_THAT(divergence_of("few", few), is_told);
   Session again = few;
   again.resume = true;
