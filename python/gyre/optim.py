@@ -427,8 +427,9 @@ def _check(group):
 
 def _check_kind(p):
     """Raises TypeError for a parameter that the C++ side would damage or could not update."""
-    if _sharded.is_dtensor(p) and _sharded.fault(p):
-        what, remedy = _sharded.fault(p)
+    fault = _sharded.fault(p) if _sharded.is_dtensor(p) else None
+    if fault:
+        what, remedy = fault
     elif not _sharded.is_dtensor(p) and type(p).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
         what, remedy = f"a {type(p).__name__}", "only plain tensors and DTensors can be updated"
     elif p.device.type == "meta":

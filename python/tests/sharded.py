@@ -1,6 +1,7 @@
 """What the tests of parameters that are divided among processes share: parameters, their placements, and processes."""
 
 import datetime
+import os
 import tempfile
 
 import torch
@@ -15,7 +16,7 @@ except ImportError:
 
 SETTINGS = dict(lr=1e-2, interval=3, weight_decay=0.1, delay=2)
 ROTATED = ((12, 6), (6, 10), (12, 6), (2, 8), (7, 7), (40, 8))  # (2, 8): fewer rows than processes
-OTHERS = ((9, 4), (5,), (1,))
+OTHERS = ((9, 4), (9,), (1,), (1,))
 MODELS = {"plain": {}, "ahead": dict(look_ahead=0.5), "lag": dict(refresh_lag=2, covariance_every=2),
           "sketch": dict(max_dimension=16, sketch=4, long_sides="whole"), "first": dict(source="first", geometry="unilateral")}
 
@@ -63,12 +64,11 @@ def process(rank, size, store, functions, arguments):
     torch.set_num_threads(1)
     torch.distributed.init_process_group("gloo", store=torch.distributed.FileStore(store, size), rank=rank, world_size=size,
                                          timeout=datetime.timedelta(minutes=5))
-    try:
-        for function in functions:
-            function(size, *arguments)
-        torch.distributed.barrier()
-    finally:
-        torch.distributed.destroy_process_group()
+    for function in functions:
+        function(size, *arguments)
+    torch.distributed.barrier()
+    # Without the end of the interpreter: PyTorch's threads for gloo may still let go of tensors then, and abort the process.
+    os._exit(0)
 
 
 def in_processes(sizes, functions, *arguments):

@@ -39,10 +39,8 @@ def states(size):
             for key, x in state.items():
                 assert torch.equal(x, full[number][key]) if torch.is_tensor(x) else x == full[number][key], (name, number, key)
 
-        begun, from_parts = parameters(), made(parameters(), **MODELS[name])
-        begun = [p for group in from_parts.param_groups for p in group["params"]]
-        for p, q in zip(begun, alone):
-            p.data.copy_(q)
+        begun = [torch.nn.Parameter(p.detach().clone()) for p in alone]
+        from_parts = made(begun, **MODELS[name])
         from_parts.load_state_dict({**saved, "state": full})
         params = [torch.nn.Parameter(place(p.detach().clone())) for p in alone]
         from_whole = made(params, **MODELS[name])
@@ -73,28 +71,16 @@ def copied_states(size):
 
 
 def model(mesh=None):
+    """A module with the parameters of `parameters`, in this order."""
     torch.manual_seed(3)
     layers = [torch.nn.Linear(columns, rows, bias=False) for rows, columns in ROTATED]
-    net = torch.nn.Sequential(*layers, torch.nn.Linear(4, 9), torch.nn.LayerNorm(5))
+    net = torch.nn.Sequential(*layers, torch.nn.Linear(4, 9), torch.nn.LayerNorm(1))
     if mesh is not None:
         for layer in net:
             fully_shard(layer, mesh=mesh)
         fully_shard(net, mesh=mesh)
-    matrices = [p for layer in net[:len(ROTATED)] for p in layer.parameters()]
-    others = [p for layer in net[len(ROTATED):] for p in layer.parameters()]
-    return net, matrices + others, BasisRotation([{"params": matrices}, {"params": others, "rotate": False}], **SETTINGS)
-
-
-def gradients_of(params, step, place):
-    generator = torch.Generator().manual_seed(step)
-    for p in params:
-        p.grad = place(torch.randn(p.shape, generator=generator))
-
-
-def steps_of(params, optimizer, begin, end, place=lambda x: x):
-    for step in range(begin, end):
-        gradients_of(params, step, place)
-        optimizer.step()
+    params = list(net.parameters())
+    return net, params, made(params)
 
 
 def flat_states(size):
@@ -102,13 +88,13 @@ def flat_states(size):
     mesh, options = init_device_mesh("cpu", (size,)), StateDictOptions(flatten_optimizer_state_dict=True)
     place = placed(mesh, Shard(0))
     net, params, optimizer = model(mesh)
-    steps_of(params, optimizer, 0, 7, place)
+    train(params, optimizer, 0, 7, place)
     another, others, loaded = model(mesh)
     another.load_state_dict(net.state_dict())
     for _ in range(2):
         set_optimizer_state_dict(another, loaded, get_optimizer_state_dict(net, optimizer, options=options), options=options)
-    steps_of(params, optimizer, 7, 12, place)
-    steps_of(others, loaded, 7, 12, place)
+    train(params, optimizer, 7, 12, place)
+    train(others, loaded, 7, 12, place)
     assert_same(whole(params), whole(others))
 
 
@@ -137,7 +123,7 @@ def wrong_states(size):
 def save(size, folder):
     mesh = init_device_mesh("cpu", (size,))
     net, params, optimizer = model(mesh)
-    steps_of(params, optimizer, 0, 7, placed(mesh, Shard(0)))
+    train(params, optimizer, 0, 7, placed(mesh, Shard(0)))
     dcp.save({"model": net.state_dict(), "optimizer": get_optimizer_state_dict(net, optimizer)}, checkpoint_id=folder)
     full = get_optimizer_state_dict(net, optimizer, options=StateDictOptions(full_state_dict=True, cpu_offload=True))
     if torch.distributed.get_rank() == 0:
@@ -148,7 +134,7 @@ def resume(size, folder):
     mesh = init_device_mesh("cpu", (size,))
     place = placed(mesh, Shard(0))
     _, alone, other = model()
-    steps_of(alone, other, 0, 12)
+    train(alone, other, 0, 12)
     for full in (False, True):
         net, params, optimizer = model(mesh)
         state = {"model": net.state_dict()}
@@ -162,7 +148,7 @@ def resume(size, folder):
         else:
             set_optimizer_state_dict(net, optimizer, state["optimizer"])
         assert optimizer.state[params[0]]["step"] == 7
-        steps_of(params, optimizer, 7, 12, place)
+        train(params, optimizer, 7, 12, place)
         assert_same(whole(params), alone)
 
 

@@ -81,7 +81,7 @@ TEST_F(Divergences, ARunThatDivergedContinuesFromBeforeUpdatesWereLeftOut) {
 
 TEST_F(Divergences, ARunWhoseLastLossIsNotFiniteHasNotEndedWell) {
   const Session few = session({"run.updates=4"});
-  // From which step depends on rounding, which a build without optimisation does in another way.
+  // From which step depends on rounding, and so on how the program was compiled.
   const auto is_told = AllOf(HasSubstr("the loss of the last update, 4, is not finite; lower [optimizer] lr"),
                              ContainsRegex("continues from step [12], the last saved before updates were left out"));
   EXPECT_THAT(divergence_of("few", few), is_told);
