@@ -66,7 +66,7 @@ PlanRow evaluate(const ScheduleOptions& options, const Schedule& schedule, const
   row.schedule = options;
   row.pipelines = schedule.pipelines;
   row.recompute = recompute;
-  row.tokens_per_second = static_cast<double>(state.microbatches * costs.tokens_per_microbatch) / state.seconds;
+  row.tokens_per_second = static_cast<double>(costs.tokens_per_microbatch) / state.seconds;
   row.bubble_fraction = state.bubble();
   const Simulation& simulation = state.simulation;
   for (const WorkerMemory& memory : simulation.memory) row.peak_memory = std::max(row.peak_memory, memory.total());
@@ -261,8 +261,7 @@ class Planner {
     row.hosts = places.hosts();
     double between = options_.checkpoint_seconds;
     if (options_.checkpoint_every > 0) {
-      const auto microbatches = static_cast<double>(options_.checkpoint_every * schedule.window);
-      between = microbatches * state.seconds / static_cast<double>(state.microbatches);
+      between = static_cast<double>(options_.checkpoint_every * schedule.window) * state.seconds;
     }
     if (between <= 0) return;
     const double pause = state.fill + checkpoint_stall(costs, state.simulation.memory, &places);

@@ -29,25 +29,37 @@ CostModel balanced(const Schedule& schedule, const CostModel& costs, const Worke
   return model;
 }
 
+// With flushes all repetitions take the same time. Without, the chain of waits that limits the rate in the end may be
+// longer than others at first, and if it is slower by a small part, it may take many microbatches until others wait for
+// it.
+int64_t most_microbatches(const Schedule& schedule) {
+  const int64_t many =
+      schedule.has_flush() ? 8LL * schedule.stages : 64LL * std::max(schedule.stages, schedule.workers);
+  return std::max<int64_t>(8, (many + schedule.shift - 1) / schedule.shift) * schedule.shift;
+}
+
 }  // namespace
 
 SteadyState steady_state(const Schedule& schedule, const CostModel& costs, const SimulationOptions& options) {
   SteadyState state;
-  // The steady state is the difference between a run of n microbatches and one of 2n. With flushes all repetitions take
-  // the same time. Without, the chain of waits that limits the rate in the end may be longer than others at first: if
-  // it is slower by a small part, this shows only after many microbatches.
-  const int64_t several =
-      schedule.has_flush() ? 4LL * schedule.stages : 32LL * std::max(schedule.stages, schedule.workers);
-  state.microbatches = std::max<int64_t>(4 * schedule.shift, several / schedule.window * schedule.window);
-  SimulationOptions run_options = options;
-  run_options.microbatches = state.microbatches;
-  const Simulation once = simulate(schedule, costs, run_options);
-  run_options.microbatches *= 2;
-  state.simulation = simulate(schedule, costs, run_options);
-  state.seconds = state.simulation.makespan - once.makespan;
-  state.fill = std::max(0.0, once.makespan - state.seconds);
-  for (size_t worker = 0; worker < once.busy.size(); ++worker) {
-    state.busy += (state.simulation.busy[worker] - once.busy[worker]) / static_cast<double>(once.busy.size());
+  RepetitionTimes repetitions(schedule);
+  SimulationOptions run = options;
+  run.microbatches = most_microbatches(schedule);
+  run.repetitions = &repetitions;
+  state.simulation = simulate(schedule, costs, run);
+  if (const std::optional<double> repetition = repetitions.steady()) {
+    state.seconds = *repetition / static_cast<double>(schedule.shift);
+  } else {  // what the second half of the microbatches adds
+    const int64_t half = run.microbatches / 2 / schedule.shift * schedule.shift;
+    run.microbatches -= half;
+    run.repetitions = nullptr;
+    const double first = simulate(schedule, costs, run).makespan;
+    state.seconds = (state.simulation.makespan - first) / static_cast<double>(half);
+  }
+  const auto microbatches = static_cast<double>(state.simulation.microbatches);
+  state.fill = std::max(0.0, state.simulation.makespan - microbatches * state.seconds);
+  for (const double busy : state.simulation.busy) {
+    state.busy += busy / microbatches / static_cast<double>(state.simulation.busy.size());
   }
   return state;
 }

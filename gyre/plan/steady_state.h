@@ -6,11 +6,10 @@
 namespace gyre {
 
 struct SteadyState {
-  int64_t microbatches = 0;
-  double seconds = 0;     // time of `microbatches` once the pipeline is full
+  double seconds = 0;     // time of a microbatch once the pipeline is full
   double busy = 0;        // mean busy time of a worker in `seconds`
-  double fill = 0;        // additional time of a run of `microbatches`: one fill and one drain
-  Simulation simulation;  // of twice as many microbatches, from an empty pipeline on
+  double fill = 0;        // additional time of a run: one fill and one drain
+  Simulation simulation;  // of a run that shows this, from an empty pipeline on
 
   double bubble() const { return 1 - busy / seconds; }
 };

@@ -70,8 +70,17 @@ class Timeline {
 
   // Returns the makespan. Throws Deadlock if the schedule cannot finish; validate() says why.
   double run() {
+    return run([] { return kUnlimited; });
+  }
+  // limit() is asked again and again. If it is lower than before, the restriction ends there: at a multiple of the
+  // window, beyond all microbatches that were begun, and those of actions that were ready to begin.
+  template <typename Limit>
+  double run(const Limit& limit) {
     do {
-      while (!queue_.empty()) run_worker(queue_.take());
+      while (!queue_.empty()) {
+        restrict_to(limit());
+        run_worker(queue_.take());
+      }
     } while (take_earliest_step());
     for (const ProgramCursor& cursor : cursors_) {
       if (cursor.peek()) throw Deadlock("schedule " + schedule_.name + ": deadlock; gyre schedule shows where");
@@ -83,6 +92,12 @@ class Timeline {
   // After this many actions a worker goes behind all others. Otherwise a program that waits for nothing (a forward-only
   // one) would fill the RingMaps. Short turns keep these small enough for the caches.
   static constexpr int kActionsPerTurn = 16;
+
+  void restrict_to(int64_t limit) {
+    if (limit >= limit_) return;
+    limit_ = limit;
+    for (ProgramCursor& cursor : cursors_) cursor.restrict_to(limit);
+  }
 
   // Fills adopters_. Returns whether there are any.
   bool find_adopters() {
@@ -462,6 +477,7 @@ class Timeline {
     Arrivals arrivals;    // [pipeline]
   };
   RingMap<Version> versions_;  // by stage and window
+  int64_t limit_ = kUnlimited;
   std::vector<double> free_at_;
   std::vector<ProgramCursor> cursors_;
   WorkerQueue queue_;

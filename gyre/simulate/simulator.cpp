@@ -57,8 +57,13 @@ void add_stretch(const Schedule& schedule, const CostModel& costs, const Simulat
   const auto visit = [&](int worker, const Action& action, double start, double end) {
     simulation.busy[worker] += weight * (end - start);
     if (options.trace) simulation.trace[worker].push_back({action, start, end});
+    if (options.repetitions == nullptr) return;
+    RepetitionTimes& repetitions = *options.repetitions;
+    if (repetitions.begins_repetition(worker)) repetitions.end_repetition(worker, timed.shifts_of_links(worker));
+    repetitions.end_action(worker, action, end);
   };
-  simulation.makespan += weight * Timeline(schedule, microbatches, timed, visit).run();
+  const auto limit = [&] { return options.repetitions == nullptr ? microbatches : options.repetitions->limit(); };
+  simulation.makespan += weight * Timeline(schedule, microbatches, timed, visit).run(limit);
   if (!options.links) return;
   for (LinkUse use : timed.uses()) {
     for (double& bytes : use.bytes) bytes *= weight;
@@ -136,14 +141,17 @@ Simulation simulate(const Schedule& schedule, const CostModel& costs, const Simu
   if (options.trace) simulation.trace.resize(schedule.workers);
 
   run(schedule, costs, options, simulation);
+  if (options.repetitions != nullptr) {
+    simulation.microbatches = std::min(simulation.microbatches, options.repetitions->limit());
+  }
   if (!schedule.forward_only) find_delays(schedule, longest_stretch(schedule, options), simulation);
   simulation.memory = peak_memory(schedule, costs, schedule.weights);
   if (simulation.checkpoints > 0) {
     simulation.checkpoint_stall = checkpoint_stall(costs, simulation.memory, options.places);
     simulation.makespan += static_cast<double>(simulation.checkpoints) * simulation.checkpoint_stall;
   }
-  simulation.tokens_per_time =
-      simulation.per_time(static_cast<double>(options.microbatches) * static_cast<double>(costs.tokens_per_microbatch));
+  simulation.tokens_per_time = simulation.per_time(static_cast<double>(simulation.microbatches) *
+                                                   static_cast<double>(costs.tokens_per_microbatch));
   return simulation;
 }
 

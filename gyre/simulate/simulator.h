@@ -9,6 +9,7 @@
 #include "gyre/schedule/timed_action.h"
 #include "gyre/simulate/cost_model.h"
 #include "gyre/simulate/memory.h"
+#include "gyre/simulate/repetition_times.h"
 #include "gyre/simulate/timed_costs.h"
 
 namespace gyre {
@@ -20,6 +21,7 @@ struct SimulationOptions {
   bool links = false;                    // record what went over each link
   int64_t checkpoint_every = 0;          // updates after which the pipeline drains and is saved; 0: never
   FreeMessages free_messages = FreeMessages::None;
+  RepetitionTimes* repetitions = nullptr;  // watches, and may end the run earlier; without checkpoints
 };
 
 struct Simulation {

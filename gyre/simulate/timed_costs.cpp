@@ -52,6 +52,7 @@ void TimedCosts::count_senders(const Schedule& schedule) {
   Timeline(schedule, 2 * schedule.shift, notes, ignore).run();
   senders_.resize(static_cast<size_t>(places_->hosts()));
   port_free_at_.resize(static_cast<size_t>(schedule.workers));
+  port_seen_.resize(static_cast<size_t>(schedule.workers));
   for (int worker = 0; worker < schedule.workers; ++worker) {
     if (sends[static_cast<size_t>(worker)]) ++senders_[static_cast<size_t>(places_->host_of(worker))];
   }
@@ -89,6 +90,20 @@ double TimedCosts::passing_on(const LinkCost& link, MessageKind kind, int stage)
   const int64_t bytes = message_bytes(kind, stage);
   return link.latency +
          static_cast<double>(kind == MessageKind::Reduction ? std::min(bytes, kPartBytes) : bytes) / link.bandwidth;
+}
+
+Shifts TimedCosts::shifts_of_links(int worker) {
+  Shifts shifts;
+  const auto see = [&](double free_at, ShiftingTime& seen) {
+    if (seen.has_changed(free_at)) seen.see(free_at, shifts);
+  };
+  const auto from = static_cast<size_t>(worker);
+  Sender& sender = links_[from];
+  // New links have moved others in the vectors. They come in the first repetitions.
+  if (sender.seen.size() != sender.links.size()) sender.seen.assign(sender.links.size(), {});
+  for (size_t link = 0; link < sender.links.size(); ++link) see(sender.links[link].free_at, sender.seen[link]);
+  if (!port_seen_.empty()) see(port_free_at_[from], port_seen_[from]);
+  return shifts;
 }
 
 std::vector<LinkUse> TimedCosts::uses() const {

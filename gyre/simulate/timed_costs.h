@@ -11,6 +11,7 @@
 
 #include "gyre/cluster/worker_places.h"
 #include "gyre/simulate/cost_model.h"
+#include "gyre/simulate/repetition_times.h"
 
 namespace gyre {
 
@@ -61,6 +62,10 @@ class TimedCosts {
     return (kind == MessageKind::Reduction ? next_in_chain_ : to_owner_)[static_cast<size_t>(stage)];
   }
 
+  // By how much later the worker's links have sent everything than at the last call. Those that have sent nothing since
+  // are left out.
+  Shifts shifts_of_links(int worker);
+
   // The use of every link over which a message went, in order of sender and receiver.
   std::vector<LinkUse> uses() const;
 
@@ -74,6 +79,7 @@ class TimedCosts {
   struct Sender {
     std::vector<Link> links;                               // by receiver
     std::vector<std::array<double, kMessageKinds>> bytes;  // [link]; only if use is kept
+    std::vector<ShiftingTime> seen;                        // [link]: free_at, at calls of shifts_of_links()
     size_t next = 0;                                       // the link after the one used last
   };
 
@@ -117,6 +123,7 @@ class TimedCosts {
   std::vector<Sender> links_;                     // [from]
   std::vector<int64_t> senders_;                  // [host]: workers that use its port; empty where no port is shared
   std::vector<double> port_free_at_;              // [worker]: when its part of the port has sent everything so far
+  std::vector<ShiftingTime> port_seen_;           // [worker]: the same, at calls of shifts_of_links()
   std::vector<double> next_in_chain_, to_owner_;  // [stage]
 };
 
