@@ -1,11 +1,14 @@
-// Tests when a timeline that is watched ends. How long repetitions take in the end is tested with tests/plan.
+// Tests when a timeline that is watched ends, and how long it finds that repetitions take in the end.
 #include "gyre/simulate/repetition_times.h"
 
 #include <gtest/gtest.h>
 
+#include "gyre/core/error.h"
 #include "gyre/schedule/builders.h"
+#include "gyre/schedule/data_parallel.h"
 #include "gyre/schedule/validate.h"
 #include "gyre/simulate/simulator.h"
+#include "random_schedules.h"
 
 namespace gyre {
 namespace {
@@ -62,7 +65,7 @@ TEST(RepetitionTimes, ARunThatIsTooShortShowsNothing) {
 }
 
 // Nothing holds up the first worker. Its messages wait for each other longer and longer.
-TEST(RepetitionTimes, TheSlowestDecides) {
+TEST(RepetitionTimes, TheLastLinkDecides) {
   const Schedule schedule = build_forward_only(make_schedule({.name = "pipedream", .stages = 2, .window = 1}));
   CostModel costs = uniform_costs(2);
   costs.link = {0.1, 500};
@@ -128,6 +131,42 @@ TEST(RepetitionTimes, AFewThatTakeTheSameTimeAreNotEnough) {
   options.repetitions = &repetitions;
   EXPECT_NEAR(simulate(schedule, costs, options).makespan, 50 * (2 * 100 + 2 * 3), 3 * 8);
   EXPECT_FALSE(repetitions.steady());
+}
+
+void compare_random(int draws, unsigned seed) {
+  RandomSchedules random(seed);
+  int shown = 0, valid = 0;
+  for (int draw = 0; draw < draws; ++draw) {
+    Schedule schedule = random.schedule();
+    const CostModel costs = random.costs(schedule.stages);
+    try {
+      validate(schedule);
+    } catch (const InputError&) {
+      continue;
+    }
+    ++valid;
+    if (random.between(0, 4) == 0) schedule = replicated(schedule, 2, /*shard_optimizer=*/random.between(0, 1) == 1);
+    RepetitionTimes repetitions(schedule);
+    SimulationOptions options{.microbatches = 100 * schedule.shift};
+    options.repetitions = &repetitions;
+    simulate(schedule, costs, options);
+    if (!repetitions.steady()) continue;
+    ++shown;
+    options.repetitions = nullptr;
+    const double before = simulate(schedule, costs, options).makespan;
+    options.microbatches *= 2;
+    const double expected = (simulate(schedule, costs, options).makespan - before) / 100;
+    EXPECT_NEAR(*repetitions.steady(), expected, 1e-6 * expected) << "draw " << draw;
+  }
+  EXPECT_GT(valid, draws / 2);
+  EXPECT_GT(shown, 0.9 * valid);
+}
+
+TEST(RepetitionTimes, OfRandomSchedulesAreThoseOfALongRun) {
+  compare_random(1000, 3);
+}
+TEST(RepetitionTimes, SlowOfManyRandomSchedulesAreThoseOfALongRun) {
+  compare_random(50'000, 4);
 }
 
 }  // namespace
