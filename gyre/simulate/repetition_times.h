@@ -4,9 +4,9 @@
 // ends of the actions before it; the time when a link has sent everything, from the last message and the one before.
 // These belong to the same repetition or to one of a few before it. Suppose that over so many repetitions each time has
 // shifted evenly: from each to the next by the same amount, which may be larger for some times than for others.
-// Consider a time with the largest shift. What it follows from must have the largest shift too; with less, something
-// else would have been the latest one repetition before. So these times go on with their shift for ever, and none can
-// have a larger one: the makespan grows by the largest shift with every further repetition.
+// Consider a time with the largest shift. What it follows from must have the largest shift too: with a smaller one,
+// it would have come too late for it one repetition before. So these times go on with their shift for ever, and none
+// can have a larger one: the makespan grows by the largest shift with every further repetition.
 //
 // A tied weight is an exception: when its sum is sent depends on what else is ready first. But what happens does not
 // depend on when it begins, so it is enough that all times have the same shift.
