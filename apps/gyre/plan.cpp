@@ -1,4 +1,5 @@
-// gyre plan CONFIG.toml: measures the model's layers here and ranks the schedules by what they are predicted to do.
+// gyre plan CONFIG.toml: measures the model's layers, or reads what was measured, and ranks the schedules by what they
+// are predicted to do.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,6 +18,8 @@
 #include "gyre/core/text.h"
 #include "gyre/data/sources.h"
 #include "gyre/inspect/profile.h"
+#include "gyre/inspect/profile_settings.h"
+#include "gyre/plan/measured_layers.h"
 #include "gyre/plan/planner.h"
 #include "gyre/schedule/load.h"
 #include "number_flag.h"
@@ -32,6 +35,7 @@ struct Flags {
   std::vector<std::string> overrides;
   std::string memory;
   std::string cluster;
+  std::string layers;
   int64_t rows = 20;
   bool json = false;
 };
@@ -105,8 +109,7 @@ CoresNeeded cores_needed(const Config& config, int workers_of_replica) {
   return {workers, workers * config.pipeline.threads_per_worker, usable_core_count()};
 }
 
-void print_json(const std::vector<LayerProfile>& layers, const Plan& plan, const Config& config,
-                const PlanOptions& options) {
+void print_json(const MeasuredLayers& measured, const Plan& plan, const Config& config, const PlanOptions& options) {
   const Cluster* cluster = options.cluster;
   nlohmann::ordered_json json = {{"tb_over_tf", plan.tb_over_tf}, {"microbatches_per_update", plan.update}};
   if (plan.common_window > 0) json["common_accumulate"] = plan.common_window;
@@ -115,14 +118,7 @@ void print_json(const std::vector<LayerProfile>& layers, const Plan& plan, const
     json["cores_needed"] = cores.taken;
     json["cores_here"] = cores.here;
   }
-  json["layers"] = nlohmann::ordered_json::array();
-  for (const LayerProfile& layer : layers) {
-    json["layers"].push_back({{"name", layer.name},
-                              {"forward", layer.forward},
-                              {"backward", layer.backward()},
-                              {"update", layer.update},
-                              {"activation_bytes", layer.activation_bytes}});
-  }
+  json.update(to_json(measured));
   json["plan"] = nlohmann::ordered_json::array();
   const size_t shown = cluster == nullptr ? plan.rows.size() : std::min(options.detailed_rows, plan.rows.size());
   for (size_t i = 0; i < shown; ++i) json["plan"].push_back(to_json(plan.rows[i], cluster));
@@ -149,7 +145,7 @@ int own_pipelines(const Config& config) {
   }
 }
 
-void print_table(const Plan& plan, const Config& config, int workers_of_replica) {
+void print_table(const Plan& plan, const Config& config, int workers_of_replica, bool for_this_machine) {
   print("a backward takes {:.2f} forwards: [pipeline] tb_over_tf = {:.2f}\n", plan.tb_over_tf, plan.tb_over_tf);
   if (config.pipeline.replicas > 1) {
     print("of {} replicas together, each on {}; accumulate is of each\n", config.pipeline.replicas,
@@ -175,7 +171,7 @@ void print_table(const Plan& plan, const Config& config, int workers_of_replica)
   }
   if (is_own_among_them) print("* the configuration's own; ");
   print("memory is that of the worker that needs most; delay and mismatch in updates\n");
-  print("{}", shared_cores(config, workers_of_replica));
+  if (for_this_machine) print("{}", shared_cores(config, workers_of_replica));
   for (const std::string& reason : plan.left_out) print("left out: {}\n", printable(reason));
   const PlanRow& best = plan.rows.front();
   const auto tokens = static_cast<double>(config.pipeline.microbatch * config.model.context);
@@ -191,22 +187,32 @@ Plan make_plan_with_progress(const std::vector<LayerProfile>& layers, PlanOption
   return make_plan(layers, options);
 }
 
+// Both set the configuration's vocabulary if it is not known.
+MeasuredLayers measure(Config& config) {
+  if (config.model.vocabulary == 0) resolve_vocabulary(config, Dataset::open(config.data));
+  return {profile_settings(config), profile_layers(config)};
+}
+MeasuredLayers read_layers(const std::string& file, Config& config) {
+  MeasuredLayers measured = load_layers(file);
+  take_profile(measured, file, config);
+  return measured;
+}
+
 void run(const Flags& flags) {
   Config config = load_config(flags.config, flags.overrides);
   if (flags.cluster.empty()) check_stages(config);
   PlanOptions options = plan_options(config, flags);
   std::optional<Cluster> cluster;
   if (!flags.cluster.empty()) options.cluster = &cluster.emplace(load_cluster(flags.cluster));
-  if (config.model.vocabulary == 0) resolve_vocabulary(config, Dataset::open(config.data));
-  const auto layers = profile_layers(config);
-  const Plan plan = make_plan_with_progress(layers, options);
+  const MeasuredLayers measured = flags.layers.empty() ? measure(config) : read_layers(flags.layers, config);
+  const Plan plan = make_plan_with_progress(measured.layers, options);
   if (flags.json) {
-    print_json(layers, plan, config, options);
+    print_json(measured, plan, config, options);
   } else if (cluster) {
     print_text(
         printable_lines(describe_plan(plan, options.detailed_rows, *cluster, config, flags.config, flags.overrides)));
   } else {
-    print_table(plan, config, options.workers);
+    print_table(plan, config, options.workers, flags.layers.empty());
   }
 }
 
@@ -227,6 +233,11 @@ void add_plan(CLI::App& app) {
   command
       ->add_option("--cluster", flags->cluster,
                    "Hosts and links (TOML); stages, replicas and the order of workers are chosen too")
+      ->check(some_path());
+  command
+      ->add_option("--layers", flags->layers,
+                   "What gyre plan --json printed for this configuration, here or on another machine: its layers' "
+                   "measurements are used, and nothing is measured")
       ->check(some_path());
   add_number(*command, "--rows", flags->rows, {1, 1'000'000}, "With --cluster: how many to print");
   command->add_flag("--json", flags->json, "Print one JSON object");

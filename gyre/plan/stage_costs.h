@@ -27,6 +27,7 @@ struct LayerProfile {
   int64_t update_bytes = 0, late_update_bytes = 0;  // only while an update is made; the second if gradients are late
   int64_t tied_bytes = 0;                           // see StageCost
   double backward() const { return backward_input + backward_weights; }
+  bool operator==(const LayerProfile&) const = default;
 };
 
 // Costs of the schedule's stages, with its policy for weights. The layers are partitioned by the time that they take

@@ -13,6 +13,7 @@ constexpr auto kTargets = std::to_array<Target>({
     {"overrides", overrides},
     {"study", study},
     {"costs", costs},
+    {"measured_layers", measured_layers},
     {"cluster", cluster},
     {"safetensors", safetensors},
     {"manifest", manifest},

@@ -45,6 +45,7 @@ void config(std::string_view input);
 void overrides(std::string_view input);
 void study(std::string_view input);
 void costs(std::string_view input);
+void measured_layers(std::string_view input);
 void cluster(std::string_view input);
 void safetensors(std::string_view input);
 void manifest(std::string_view input);
