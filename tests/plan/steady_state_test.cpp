@@ -39,7 +39,7 @@ struct Case {
 
 Case random_case(RandomStream& stream) {
   const auto between = [&](int least, int most) {
-    return least + static_cast<int>(stream.below(static_cast<uint64_t>(most - least + 1)));
+    return least + static_cast<int>(stream.below(static_cast<uint64_t>(most) + 1 - static_cast<uint64_t>(least)));
   };
   Case drawn;
   const auto kinds = schedule_kinds().all();
