@@ -62,6 +62,7 @@ class Timeline {
         unsent_tied_(is_tied_ ? static_cast<size_t>(schedule.workers) : 0),
         adopters_(static_cast<size_t>(schedule.stages)),
         versions_(find_adopters() ? static_cast<size_t>(schedule.stages) : 0, 1),
+        limit_(microbatches),
         free_at_(static_cast<size_t>(schedule.workers)),
         queue_(schedule.workers) {
     for (int worker = 0; worker < schedule.workers; ++worker) cursors_.emplace_back(schedule, worker, microbatches);
@@ -477,7 +478,7 @@ class Timeline {
     Arrivals arrivals;    // [pipeline]
   };
   RingMap<Version> versions_;  // by stage and window
-  int64_t limit_ = kUnlimited;
+  int64_t limit_;              // microbatches
   std::vector<double> free_at_;
   std::vector<ProgramCursor> cursors_;
   WorkerQueue queue_;

@@ -62,7 +62,7 @@ void add_stretch(const Schedule& schedule, const CostModel& costs, const Simulat
     if (repetitions.begins_repetition(worker)) repetitions.end_repetition(worker, timed.shifts_of_links(worker));
     repetitions.end_action(worker, action, end);
   };
-  const auto limit = [&] { return options.repetitions == nullptr ? microbatches : options.repetitions->limit(); };
+  const auto limit = [&] { return options.repetitions == nullptr ? kUnlimited : options.repetitions->limit(); };
   simulation.makespan += weight * Timeline(schedule, microbatches, timed, visit).run(limit);
   if (!options.links) return;
   for (LinkUse use : timed.uses()) {

@@ -61,7 +61,7 @@ grep -qE '"checkpoint_stall": *[0-9.e-]*[1-9]' predicted.json || fail "the simul
 has '"schedule":"zb-h1"' plan.json
 # What one plan measured gives another the same plan, also where the data is not.
 "$gyre" plan run.toml --set data.tokens=nowhere --layers plan.json --json | cmp - plan.json || fail "other plans from the same layers"
-"$gyre" plan run.toml --layers plan.json --set optimizer.lr=0.5 >plan.txt
+taskset -c "$(taskset -cp $$ | sed -E 's/.*: ([0-9]+).*/\1/')" "$gyre" plan run.toml --layers plan.json --set optimizer.lr=0.5 >plan.txt
 ! grep -q 'this machine' plan.txt || fail "measured elsewhere, and compared with this machine: $(cat plan.txt)"
 refuses "plan.json: its layers were measured with pipeline.microbatch = " "$gyre" plan run.toml --layers plan.json --set pipeline.microbatch=3
 refuses "run.toml: not JSON; give what gyre plan --json printed" "$gyre" plan run.toml --layers run.toml

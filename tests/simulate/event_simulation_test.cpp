@@ -11,7 +11,6 @@
 #include <tuple>
 #include <utility>
 
-#include "gyre/core/error.h"
 #include "gyre/schedule/builders.h"
 #include "gyre/schedule/data_parallel.h"
 #include "gyre/schedule/reduction_chains.h"
@@ -219,24 +218,17 @@ void expect_same(const Schedule& schedule, const CostModel& costs, int64_t micro
 
 void compare_random(int draws, unsigned seed) {
   RandomSchedules random(seed);
-  int valid = 0, tied = 0;
+  int tied = 0;
   for (int draw = 0; draw < draws && !testing::Test::HasFatalFailure(); ++draw) {
     SCOPED_TRACE(fmt::format("draw {}", draw));
     const Schedule schedule = random.schedule();
     const CostModel costs = random.costs(schedule.stages);
-    try {
-      validate(schedule);
-    } catch (const InputError&) {
-      continue;
-    }
-    ++valid;
     if (schedule.tied) ++tied;
     expect_same(schedule, costs, 2 * schedule.shift);
     if (random.between(0, 4) > 0) continue;
     const Schedule copies = replicated(schedule, 2, /*shard_optimizer=*/false);
     expect_same(copies, costs, 2 * copies.shift);
   }
-  EXPECT_GT(valid, draws / 2);
   EXPECT_GT(tied, draws / 4);
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gyre/schedule/schedule.h"
+#include "gyre/schedule/validate.h"
 #include "gyre/simulate/cost_model.h"
 
 namespace gyre {
@@ -18,7 +19,7 @@ class RandomSchedules {
 
   int between(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random_); }
 
-  // Some are not valid. Each repetition does all actions in a random order that meets what each of them needs.
+  // A valid one. Each repetition does all actions in a random order that meets what each of them needs.
   Schedule schedule() {
     Schedule s;
     s.name = "random";
@@ -50,6 +51,7 @@ class RandomSchedules {
       done.insert(key(*chosen));
       left.erase(chosen);
     }
+    validate(s);
     return s;
   }
 

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "gyre/core/error.h"
 #include "gyre/schedule/builders.h"
 #include "gyre/schedule/data_parallel.h"
 #include "gyre/schedule/validate.h"
@@ -135,16 +134,10 @@ TEST(RepetitionTimes, AFewThatTakeTheSameTimeAreNotEnough) {
 
 void compare_random(int draws, unsigned seed) {
   RandomSchedules random(seed);
-  int shown = 0, valid = 0;
+  int shown = 0;
   for (int draw = 0; draw < draws; ++draw) {
     Schedule schedule = random.schedule();
     const CostModel costs = random.costs(schedule.stages);
-    try {
-      validate(schedule);
-    } catch (const InputError&) {
-      continue;
-    }
-    ++valid;
     if (random.between(0, 4) == 0) schedule = replicated(schedule, 2, /*shard_optimizer=*/random.between(0, 1) == 1);
     RepetitionTimes repetitions(schedule);
     SimulationOptions options{.microbatches = 100 * schedule.shift};
@@ -158,8 +151,7 @@ void compare_random(int draws, unsigned seed) {
     const double expected = (simulate(schedule, costs, options).makespan - before) / 100;
     EXPECT_NEAR(*repetitions.steady(), expected, 1e-6 * expected) << "draw " << draw;
   }
-  EXPECT_GT(valid, draws / 2);
-  EXPECT_GT(shown, 0.9 * valid);
+  EXPECT_GT(shown, 0.9 * draws);
 }
 
 TEST(RepetitionTimes, OfRandomSchedulesAreThoseOfALongRun) {
