@@ -52,8 +52,8 @@ inline constexpr CommandName kGenerate{"generate", "Continue a prompt with a tra
 inline constexpr CommandName kPlan{"plan", "Measure the model's layers here and rank the schedules"};
 inline constexpr CommandName kDiagnose{"diagnose",
                                        "Measure what delay does to a trained run: Hessian norm, late updates"};
-inline constexpr CommandName kImport{"import", "Make a run of a model of Hugging Face's transformers"};
-inline constexpr CommandName kExport{"export", "Write a run's model for Hugging Face's transformers"};
+inline constexpr CommandName kImport{"import", "Make a run of a model of Hugging Face's transformers or of llm.c"};
+inline constexpr CommandName kExport{"export", "Write a run's model for Hugging Face's transformers or for llm.c"};
 inline constexpr CommandName kInfo{"info", "Print what this build has and what machine it sees"};
 inline constexpr CommandName kMeasureLinks{"measure-links",
                                            "Measure what messages between ranks cost; under a launcher"};

@@ -1,4 +1,4 @@
-// gyre export RUN: a run's model for Hugging Face's transformers.
+// gyre export RUN: a run's model for Hugging Face's transformers or for llm.c.
 #include <fmt/format.h>
 
 #include <memory>
@@ -18,11 +18,16 @@
 namespace gyre::app {
 namespace {
 
+constexpr const char* kTransformers = "transformers";
+constexpr const char* kLlmC = "llm.c";
+constexpr const char* kShardSize = "5GB";
+
 struct Flags {
   TrainedModelFlags model;
   std::string out;
+  std::string format = kTransformers;
   std::string dtype = "auto";
-  std::string shard_size = "5GB";
+  std::string shard_size = kShardSize;
   bool json = false;
 };
 
@@ -32,9 +37,14 @@ void run(const Flags& flags) {
     throw InputError(
         fmt::format("--shard-size {} is not a size; give for example 500MB, 5GB or 2GiB", printable(flags.shard_size)));
   }
+  const bool llm_c = flags.format == kLlmC;
+  if (llm_c && flags.shard_size != kShardSize) {
+    throw InputError("--shard-size is for --format transformers; a model of llm.c is one file");
+  }
   const ExportResult result = make_unless_stopped([&](const std::stop_token& stop) {
     return export_model({.run = flags.model.run,
                          .out = flags.out,
+                         .format = llm_c ? ExportFormat::LlmC : ExportFormat::Transformers,
                          .step = flags.model.step(),
                          .weights = flags.model.weights(),
                          .dtype = flags.dtype,
@@ -59,6 +69,10 @@ void add_export(CLI::App& app) {
   CLI::App* command = app.add_subcommand(kExport.name, kExport.meaning);
   add_trained_model(*command, flags->model);
   command->add_option("--out", flags->out, "Directory to make")->check(directory_to_make())->required();
+  command
+      ->add_option("--format", flags->format,
+                   fmt::format("transformers: config.json and safetensors; llm.c: {}, for its train_gpt2", kLlmcFile))
+      ->check(CLI::IsMember({kTransformers, kLlmC}));
   command
       ->add_option("--dtype", flags->dtype,
                    "Type of the tensors; auto: the original one if the model was imported and not trained, else fp32")

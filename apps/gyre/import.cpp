@@ -1,4 +1,4 @@
-// gyre import DIR: a model of Hugging Face's transformers becomes a run.
+// gyre import MODEL: a model of Hugging Face's transformers or of llm.c becomes a run.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,6 +22,7 @@ namespace {
 struct Flags {
   std::string from;
   std::string out;
+  std::string tokenizer;
   int64_t context = 0;
   bool json = false;
 };
@@ -53,7 +54,8 @@ void add_tokenizer(const ImportedTokenizer& tokenizer, nlohmann::ordered_json& j
 
 void run(const Flags& flags) {
   const ImportResult result = make_unless_stopped([&](const std::stop_token& stop) {
-    return import_model({.from = flags.from, .out = flags.out, .context = flags.context, .stop = stop});
+    return import_model(
+        {.from = flags.from, .out = flags.out, .tokenizer = flags.tokenizer, .context = flags.context, .stop = stop});
   });
   if (flags.json) {
     nlohmann::ordered_json json = {{"run", flags.out},
@@ -91,10 +93,18 @@ void run(const Flags& flags) {
 void add_import(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand(kImport.name, kImport.meaning);
-  command->add_option("model", flags->from, "Directory with config.json and model.safetensors, or its shards")
+  command
+      ->add_option(
+          "model", flags->from,
+          "Directory with config.json and model.safetensors, or its shards; or a GPT-2 of llm.c, such as gpt2_124M.bin")
       ->check(some_path())
       ->required();
   command->add_option("--out", flags->out, "Directory of the run to make")->check(directory_to_make())->required();
+  command
+      ->add_option(
+          "--tokenizer", flags->tokenizer,
+          "For a model of llm.c: its tokenizer, a file or a directory, so that the run can read and write text")
+      ->check(some_path());
   add_number(*command, "--context", flags->context, {0},
              "Tokens in a sequence; 0: as many as the model has positions, but at most 2048 if they are rotary");
   command->add_flag("--json", flags->json, "Print one JSON object");

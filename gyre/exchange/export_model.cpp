@@ -3,23 +3,22 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
-#include <map>
 #include <numeric>
 #include <set>
 #include <utility>
 
-#include "gyre/build/model_identity.h"
-#include "gyre/checkpoint/checkpoint.h"
 #include "gyre/checkpoint/format/shards.h"
+#include "gyre/checkpoint/safetensors.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/core/stopped.h"
 #include "gyre/core/text.h"
 #include "gyre/data/dataset.h"
 #include "gyre/data/hugging_face_tokenizer.h"
+#include "gyre/exchange/export_llmc_model.h"
+#include "gyre/exchange/exported_weights.h"
 #include "gyre/exchange/hugging_face/config_json.h"
 #include "gyre/exchange/hugging_face/correspondence.h"
-#include "gyre/exchange/hugging_face/provenance.h"
 #include "gyre/exchange/model_files.h"
 #include "gyre/exchange/new_directory.h"
 #include "gyre/exchange/own_tensors.h"
@@ -35,66 +34,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Dtype {
-  const char* name;
-  const char* in_file;
-  const char* in_config;
-  at::ScalarType type;
-};
-constexpr Dtype kDtypes[] = {{"fp32", "F32", "float32", at::kFloat},
-                             {"bf16", "BF16", "bfloat16", at::kBFloat16},
-                             {"fp16", "F16", "float16", at::kHalf}};
-constexpr const char* kAuto = "auto";
 constexpr const char* kConfigFile = "config.json";
-
-const Dtype& dtype_called(const std::string& name, const char* Dtype::*field) {
-  for (const Dtype& dtype : kDtypes) {
-    if (name == dtype.*field) return dtype;
-  }
-  throw InputError(fmt::format("the type {} of a tensor is unknown; give --dtype", printable(name)));
-}
-
-// The type that each tensor is written in.
-class Types {
- public:
-  Types(const std::string& asked, const RunDirectory& run, int64_t step) {
-    if (asked != kAuto) default_ = &dtype_called(asked, &Dtype::name);
-    const fs::path path = run.hugging_face() / kProvenanceFile;
-    if (asked != kAuto || step != 0 || !is_there(path)) return;
-    try {
-      for (const auto& [name, type] : parse_provenance(read_file(path)).dtypes) {
-        types_[name] = &dtype_called(type, &Dtype::in_file);
-      }
-    } catch (const InputError& error) {
-      throw InputError(fmt::format("{}: {}", path.string(), error.what()));
-    }
-  }
-
-  const Dtype& of(const std::string& theirs) const {
-    const auto found = types_.find(theirs);
-    if (found != types_.end()) return *found->second;
-    return types_.empty() ? *default_ : common();
-  }
-  // The type of all tensors if they have one in common, else the default.
-  const Dtype& common() const {
-    std::set<const Dtype*> seen;
-    for (const auto& [name, type] : types_) seen.insert(type);
-    return seen.size() == 1 ? **seen.begin() : *default_;
-  }
-
- private:
-  const Dtype* default_ = &kDtypes[0];
-  std::map<std::string, const Dtype*> types_;
-};
 
 // The tensors that go into one file.
 using TensorGroup = std::vector<const Counterpart*>;
 
-int64_t bytes_of(const Counterpart& tensor, const Types& types) {
+int64_t bytes_of(const Counterpart& tensor, const ExportTypes& types) {
   return numel(tensor.shape) * static_cast<int64_t>(c10::elementSize(types.of(tensor.theirs).type));
 }
 
-std::vector<TensorGroup> in_files(const std::vector<Counterpart>& counterparts, const Types& types, int64_t max_bytes) {
+std::vector<TensorGroup> in_files(const std::vector<Counterpart>& counterparts, const ExportTypes& types,
+                                  int64_t max_bytes) {
   std::vector<TensorGroup> groups(1);
   int64_t bytes = 0;
   for (const Counterpart& tensor : counterparts) {
@@ -110,25 +60,15 @@ std::vector<TensorGroup> in_files(const std::vector<Counterpart>& counterparts, 
   return groups;
 }
 
-// Throws InputError if the type has no number for a value that is finite.
-void check_range(const Counterpart& tensor, const at::Tensor& ours, const at::Tensor& written, const Dtype& dtype) {
-  const at::Tensor lost = ours.isfinite().logical_and_(written.isfinite().logical_not_());
-  if (!lost.any().item<bool>()) return;
-  throw InputError(fmt::format("'{}' has {:g}, beyond {}; give --dtype {}", tensor.theirs,
-                               ours.masked_select(lost)[0].item<float>(), dtype.name,
-                               dtype.type == at::kHalf ? "bf16" : "fp32"));
-}
-
-at::Tensor value_of(const Counterpart& tensor, const NamedTensors& weights, const Dtype& dtype) {
+at::Tensor value_of(const Counterpart& tensor, const NamedTensors& weights, const ExportType& dtype) {
   if (tensor.ours.empty()) return at::zeros(tensor.shape, dtype.type);
   const at::Tensor ours = weights.at(tensor.ours).narrow(0, tensor.first_row, tensor.rows);
-  const at::Tensor written = ours.to(dtype.type);
-  if (dtype.type != at::kFloat) check_range(tensor, ours, written, dtype);
+  const at::Tensor written = in_type(ours, dtype, tensor.theirs);
   return tensor.transposed ? written.t() : written;
 }
 
 void write_tensors(const fs::path& directory, const std::vector<TensorGroup>& groups, const NamedTensors& weights,
-                   const Types& types, FileSystem& files, const std::stop_token& stop) {
+                   const ExportTypes& types, FileSystem& files, const std::stop_token& stop) {
   ShardIndex index;
   for (size_t number = 0; number < groups.size(); ++number) {
     const std::string name = shard_name(Part::Model, {static_cast<int>(number) + 1, static_cast<int>(groups.size())});
@@ -232,42 +172,16 @@ ModelSettings with_all_sizes(const ModelSettings& settings, const std::vector<Ow
   return full;
 }
 
-}  // namespace
-
-std::vector<std::string> export_dtypes() {
-  std::vector<std::string> names = {kAuto};
-  for (const Dtype& dtype : kDtypes) names.emplace_back(dtype.name);
-  return names;
-}
-
-ExportResult export_model(const ExportOptions& options) {
+ExportResult export_to_transformers(const ExportOptions& options, const RunDirectory& run, const Config& config) {
   FileSystem& files = *options.files;
-  const RunDirectory run(options.run);
-  run.refuse_parts();
-  const Config config = run.load_config_of_model();
   std::optional<std::string> earlier;
   if (is_there(run.hugging_face() / kConfigFile)) earlier = read_file(run.hugging_face() / kConfigFile);
   const std::string came_as = earlier ? model_type_of(*earlier) : "";
   const Family& family = family_of(config.model, came_as);
   const int64_t chosen = choose_checkpoint(run, options.step);
-
-  const fs::path parent = fs::absolute(options.out / "").lexically_normal().parent_path().parent_path();
-  const RunDirectory around(parent.parent_path());
-  if (parent == around.checkpoints() && is_there(around.checkpoints_marker())) {
-    throw InputError(fmt::format("{}: is among the checkpoints of a run; choose another --out", options.out.string()));
-  }
   NewDirectory out(options.out, ".exporting", files);
-  const auto wanted = [&](const std::string&) {  // every tensor, as long as they are wanted at all
-    throw_if_stopped(options.stop);
-    return true;
-  };
-  auto [step, weights] = read_chosen(run, options.step, chosen, [&](int64_t there) {
-    const CheckpointReader checkpoint(run.checkpoints(), there);
-    check_model_identity(checkpoint.record().model, config);
-    const bool ema = options.weights == ModelWeights::Ema;
-    return std::pair(there, ema ? map_averages(checkpoint) : checkpoint.map(Part::Model, wanted));
-  });
-  const Types types(options.dtype, run, step);
+  auto [step, weights] = chosen_weights(options, run, config, chosen);
+  const ExportTypes types(options.dtype, run, step);
   const std::vector<OwnTensor> own = own_tensors(config.model);
   const std::vector<Counterpart> counterparts = correspondence(family, config.model.layers, own);
   const auto groups = in_files(counterparts, types, options.shard_bytes);
@@ -284,6 +198,24 @@ ExportResult export_model(const ExportOptions& options) {
   out.complete();
   for (const OwnTensor& tensor : own) result.parameters += weights.at(tensor.name).numel();
   return result;
+}
+
+void refuse_among_checkpoints(const fs::path& out) {
+  const fs::path parent = fs::absolute(out / "").lexically_normal().parent_path().parent_path();
+  const RunDirectory around(parent.parent_path());
+  if (parent != around.checkpoints() || !is_there(around.checkpoints_marker())) return;
+  throw InputError(fmt::format("{}: is among the checkpoints of a run; choose another --out", out.string()));
+}
+
+}  // namespace
+
+ExportResult export_model(const ExportOptions& options) {
+  const RunDirectory run(options.run);
+  run.refuse_parts();
+  const Config config = run.load_config_of_model();
+  refuse_among_checkpoints(options.out);
+  return options.format == ExportFormat::LlmC ? export_llmc_model(options, run, config)
+                                              : export_to_transformers(options, run, config);
 }
 
 }  // namespace gyre

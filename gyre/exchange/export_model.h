@@ -1,4 +1,4 @@
-// gyre export: writes a run's model in the form that Hugging Face's transformers reads.
+// gyre export: writes a run's model in the form that Hugging Face's transformers or llm.c reads.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,13 @@
 
 namespace gyre {
 
+enum class ExportFormat { Transformers, LlmC };
+inline constexpr const char* kLlmcFile = "model.bin";  // what an export for llm.c writes
+
 struct ExportOptions {
   std::filesystem::path run;
   std::filesystem::path out;
+  ExportFormat format = ExportFormat::Transformers;
   std::optional<int64_t> step = {};  // which checkpoint; the newest if not given
   ModelWeights weights = ModelWeights::Trained;
   std::string dtype = "auto";  // fp32, bf16, fp16; auto: the imported types if no update was made since, else fp32
@@ -34,8 +38,8 @@ struct ExportResult {
 };
 
 // Holds one weight in memory at a time. If anything goes wrong, nothing is left at `out`. Throws InputError if there is
-// no run, no checkpoint or no averages, for a weight beyond the type, and for a model that transformers has no class
-// for; and Stopped (core/stopped.h).
+// no run, no checkpoint or no averages, for a weight beyond the type, and for a model that transformers or llm.c
+// does not have; and Stopped (core/stopped.h).
 ExportResult export_model(const ExportOptions& options);
 
 }  // namespace gyre

@@ -3,29 +3,25 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <utility>
 
-#include "gyre/build/model_identity.h"
-#include "gyre/checkpoint/checkpoint.h"
+#include "gyre/checkpoint/safetensors.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
-#include "gyre/core/stopped.h"
 #include "gyre/core/text.h"
 #include "gyre/core/wrong_file.h"
-#include "gyre/data/dataset.h"
 #include "gyre/exchange/hugging_face/config_json.h"
 #include "gyre/exchange/hugging_face/correspondence.h"
 #include "gyre/exchange/hugging_face/provenance.h"
+#include "gyre/exchange/import_llmc_model.h"
+#include "gyre/exchange/imported_run.h"
+#include "gyre/exchange/llm_c/model_file.h"
 #include "gyre/exchange/model_files.h"
-#include "gyre/exchange/new_directory.h"
 #include "gyre/exchange/own_tensors.h"
-#include "gyre/model/settings/llama_settings.h"
 #include "gyre/model/settings/special_tokens.h"
 #include "gyre/tensors/shape.h"
 #include "gyre/tokenizers/tokenizer_model.h"
@@ -133,11 +129,7 @@ class ParameterReader {
       const at::Tensor rows = parameter.narrow(0, counterpart.first_row, counterpart.rows);
       if (counterpart.use == TensorPair::Use::Own) {
         rows.copy_(value);
-        if (!is_finite(rows)) {
-          refuse(source,
-                 "has values that are not finite numbers; get the model again, or take a checkpoint from before its "
-                 "training diverged");
-        }
+        if (!is_finite(rows)) refuse(source, kNotFinite);
       } else if (!rows.equal(value.to(at::kFloat))) {
         refuse(source, "differs from the matrix that it is tied to by config.json");
       }
@@ -146,11 +138,6 @@ class ParameterReader {
   }
 
  private:
-  // Without a temporary tensor: a maximum is not a number if one of the values is not.
-  static bool is_finite(const at::Tensor& values) {
-    const auto [least, most] = at::aminmax(values);
-    return std::isfinite(least.item<float>()) && std::isfinite(most.item<float>());
-  }
   const SafetensorsFile& opened(const TensorFile& file) {
     const auto [found, is_new] = files_.try_emplace(file.path, file.path);
     if (is_new && found->second.tensors() != file.tensors) {
@@ -170,17 +157,6 @@ std::string one_dtype(const std::map<std::string, std::string>& dtypes) {
   std::set<std::string> types;
   for (const auto& [name, type] : dtypes) types.insert(type);
   return types.size() == 1 ? *types.begin() : "mixed";
-}
-
-// With learned positions the context is fixed; rotary positions allow any shorter one.
-int64_t choose_context(const ModelSettings& settings, int64_t asked, const std::string& origin) {
-  const bool rotary = settings.own.of_kind(settings.kind).as<LlamaSettings>() != nullptr;
-  if (asked == 0) return rotary ? std::min(settings.context, kUsualContext) : settings.context;
-  if (asked <= settings.context && (rotary || asked == settings.context)) return asked;
-  throw InputError(
-      fmt::format("--context is {}, and the model of {} {}", asked, origin,
-                  rotary ? fmt::format("takes sequences of up to {} tokens; give no more", settings.context)
-                         : fmt::format("has {} positions, which are learned: leave it out", settings.context)));
 }
 
 // A tokenizer that gyre cannot read does not stop the import: its files are copied, and the run has none. The same
@@ -204,12 +180,7 @@ std::optional<TokenizerModel> find_tokenizer(const fs::path& from, const Family&
   ImportedTokenizer imported;
   try {
     found = read_tokenizer(from);
-    const auto tokenizer = make_tokenizer(found, (from / form->files.front()).string());
-    imported = {.kind = found.kind,
-                .files = {form->files.begin(), form->files.end()},
-                .vocabulary = tokenizer->vocabulary_size(),
-                .end_of_document_text = tokenizer->end_of_document_text(),
-                .end_of_document = tokenizer->end_of_document()};
+    imported = describe(found, {form->files.begin(), form->files.end()}, (from / form->files.front()).string());
   } catch (const InputError& error) {
     result.tokenizer_fault = error.what();
     return std::nullopt;
@@ -220,30 +191,6 @@ std::optional<TokenizerModel> find_tokenizer(const fs::path& from, const Family&
   }
   result.tokenizer = std::move(imported);
   return found;
-}
-
-Config run_config(const ModelSettings& settings, const std::string& dtype) {
-  Config config;
-  config.model = settings;
-  config.pipeline.stages = std::min(config.pipeline.stages, 2 * settings.layers + 2);
-  config.run.precision = dtype == "BF16" ? "bf16" : "fp32";
-  return config;
-}
-
-// A run that has made no update yet. Holds one parameter at a time.
-void write_run(const RunDirectory& run, const Config& config, const std::vector<OwnTensor>& own,
-               const MatchedTensors& matched, FileSystem& files, const std::stop_token& stop) {
-  run.create(config);
-  CheckpointUnderConstruction checkpoint(run.checkpoints(), 0, files);
-  DeclaredTensors parameters;
-  for (const OwnTensor& tensor : own) parameters[tensor.name] = {tensor.shape};
-  ParameterReader reader(matched);
-  const auto read = [&](const std::string& name) { return reader.read(name, parameters.at(name).shape); };
-  CheckpointRecord record;
-  record.seed = static_cast<uint64_t>(config.run.seed);
-  record.model = model_identity(config);
-  checkpoint.commit(record, {write_shard(checkpoint.directory(), Part::Model, {}, parameters, read, files, stop),
-                             write_shard(checkpoint.directory(), Part::Optimizer, {}, {}, {}, files)});
 }
 
 // What the model came with, for its export.
@@ -262,11 +209,18 @@ void write_origin(const RunDirectory& run, const fs::path& from, const std::stri
 }  // namespace
 
 ImportResult import_model(const ImportOptions& options) {
+  if (is_llmc_model(options.from)) return import_llmc_model(options);
+  if (!options.tokenizer.empty()) {
+    throw InputError(
+        "--tokenizer is for models of llm.c; the tokenizer of a model of transformers is read from its directory");
+  }
   FileSystem& files = *options.files;
   refuse_file(options.from, "the model's directory", "config.json");
   const fs::path config_path = options.from / "config.json";
   if (!has_file(config_path)) {
-    throw InputError(fmt::format("{}: no model of transformers is here (no config.json)", options.from.string()));
+    throw InputError(
+        fmt::format("{}: no model is here: neither one of transformers (config.json) nor a model file of llm.c",
+                    options.from.string()));
   }
   const std::string config_json = read_file(config_path);
   DescribedModel described = parse_config_json(config_json, config_path.string());
@@ -287,21 +241,15 @@ ImportResult import_model(const ImportOptions& options) {
   const std::vector<Counterpart> counterparts = correspondence(family, settings.layers, own);
   const MatchedTensors matched(family, tensor_files, counterparts);
   const std::string dtype = one_dtype(matched.dtypes());
-  const Config config = run_config(settings, dtype);
   const auto tokenizer = find_tokenizer(options.from, family, settings.vocabulary, result);
 
-  NewDirectory out(options.out, ".importing", files);  // refuses a taken name before the weights are read
-  const RunDirectory run(out.path(), files);
-  write_run(run, config, own, matched, files, options.stop);
-  write_origin(run, options.from, config_json, Provenance{matched.dtypes()}, files);
-  Config next = config;
-  next.run.init_from = fs::absolute(options.out).lexically_normal().string();
-  write_new_file(out.path() / "train.toml", to_toml(next), files);
-  if (tokenizer) {
-    make_directories(run.tokenizer(), files);
-    import_tokenizer(*tokenizer, result.tokenizer->vocabulary, run.tokenizer(), files);
-  }
-  out.complete();
+  ImportedRun run(options.out, settings, dtype, files);  // refuses a taken name before the weights are read
+  ParameterReader reader(matched);
+  const auto read = [&](const auto& name, const auto& shape) { return reader.read(name, shape); };
+  run.write_weights(own, read, options.stop);
+  write_origin(run.directory(), options.from, config_json, Provenance{matched.dtypes()}, files);
+  if (tokenizer) run.write_tokenizer(*tokenizer, result.tokenizer->vocabulary);
+  run.complete();
   result.model_type = family.model_type;
   result.dtype = dtype;
   result.vocabulary = settings.vocabulary;

@@ -1,4 +1,4 @@
-// gyre import: turns a model of Hugging Face's transformers into a run that has made no update yet.
+// gyre import: turns a model of Hugging Face's transformers or of llm.c into a run that has made no update yet.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,10 @@
 namespace gyre {
 
 struct ImportOptions {
-  std::filesystem::path from;  // config.json and safetensors
+  std::filesystem::path from;  // a directory with config.json and safetensors, or a model file of llm.c
   std::filesystem::path out;
+  // For a model of llm.c, which comes without one: the run's tokenizer, as for gyre prepare --tokenizer. Empty: none.
+  std::filesystem::path tokenizer = {};
   // [model] context of the run's configuration. 0: the model's own, but at most kUsualContext of rotary positions.
   int64_t context = 0;
   std::stop_token stop = {};  // a stopped call removes what it wrote
@@ -32,7 +34,7 @@ struct ImportedTokenizer {
 };
 
 struct ImportResult {
-  std::string model_type;  // as transformers calls the family
+  std::string model_type;  // as transformers calls the family; of llm.c's models "gpt2"
   std::string dtype;       // of all tensors, "F32"; "mixed"
   int64_t parameters = 0;
   int64_t vocabulary = 0;
@@ -45,10 +47,10 @@ struct ImportResult {
 };
 
 // The run has the weights as its checkpoint of step 0; config.toml with the model's shape, its precision, and defaults
-// otherwise; train.toml, the same for a run that begins with these weights; what export gives back (hugging_face/); and
-// the tokenizer, if gyre reads it. Holds one parameter at a time. If anything goes wrong, nothing is left at `out`.
-// Throws InputError for what cannot be read, is of another architecture, or does not fit together, and Stopped
-// (core/stopped.h).
+// otherwise; train.toml, the same for a run that begins with these weights; of a model of transformers what export
+// gives back (hugging_face/); and the tokenizer, if gyre reads it. Holds one parameter at a time. If anything goes
+// wrong, nothing is left at `out`. Throws InputError for what cannot be read, is of another architecture, or does not
+// fit together, and Stopped (core/stopped.h).
 ImportResult import_model(const ImportOptions& options);
 
 }  // namespace gyre

@@ -166,4 +166,23 @@ refuses "norms after its branches" "$gyre" export bert --out never
 mkdir killed.importing && echo half >killed.importing/config.toml
 "$gyre" import shards --out killed >/dev/null
 [ ! -e killed.importing ] && [ -e killed/config.toml ] || fail "what a kill left is in the way"
+
+# llm.c: a GPT-2 goes out as its model file and comes back; the run that begins with it has the same weights.
+"$gyre" train model.toml --out gpt --set model.kind=gpt --set model.bias=true --set model.activation=gelu-tanh --set model.tie=true \
+  --set run.updates=2 >/dev/null 2>&1
+"$gyre" export gpt --format llm.c --out llmc >said.txt
+grep -q '^llmc: a gpt2 of .* parameters in 1 file, from step 2$' said.txt || fail "what was exported: $(cat said.txt)"
+"$gyre" export gpt --out huggingface >/dev/null
+"$gyre" import llmc/model.bin --out from_llmc --tokenizer huggingface >said.txt || fail "an own model of llm.c"
+grep -q '^tokenizer: huggingface, 256 tokens; "<|endoftext|>" (0) ends documents$' said.txt || fail "which tokenizer: $(cat said.txt)"
+"$gyre" generate from_llmc --prompt "It was" --tokens 4 >/dev/null || fail "no text from a model of llm.c"
+"$gyre" export from_llmc --format llm.c --out again >/dev/null
+cmp llmc/model.bin again/model.bin || fail "a model of llm.c changed"
+refuses "[model] kind = \"gpt\", not \"llama\"" "$gyre" export first --format llm.c --out none
+refuses "shard-size is for --format transformers" "$gyre" export gpt --format llm.c --shard-size 1GB --out none
+refuses "is there already, and is not empty" "$gyre" export gpt --format llm.c --out llmc
+head -c 2000 llmc/model.bin >short.bin
+refuses "short.bin: is truncated: its header says" "$gyre" import short.bin --out none
+refuses "text.txt: is a file; give the model's directory" "$gyre" import text.txt --out none
+[ ! -e none ] || fail "a refused command left something"
 echo ok

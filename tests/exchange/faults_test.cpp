@@ -38,7 +38,7 @@ class ExchangeFaults : public testing::Test {
     FaultyFiles sound;
     make(sound);
     check();
-    ASSERT_GT(sound.calls(), 20);
+    ASSERT_GT(sound.calls(), 5);
     for (const Fault fault : kAllFaults) {
       for (int64_t at = 0; at < sound.calls(); ++at) {
         fs::remove_all(out);
@@ -142,6 +142,33 @@ TEST_F(ExchangeFaults, AnExportIsWholeOrNotThere) {
   import(system_files());
   walk(
       place_ / "again", [&](FileSystem& files) { export_again(files); }, [&] { check_export(); });
+}
+
+TEST_F(ExchangeFaults, AModelOfLlmcIsWholeOrNotThere) {
+  ModelSettings settings = testing_support::small_llama();
+  settings.kind = "gpt";
+  settings.mlp_width = 4 * settings.width;
+  settings.bias = settings.tie = true;
+  settings.activation = "gelu-tanh";
+  fs::remove_all(place_ / "model");
+  testing_support::write_small_model(place_ / "model", settings);
+  import(system_files());
+  const fs::path exported = place_ / "llm.c", imported = place_ / "again";
+  const auto write = [&](FileSystem& files) {
+    export_model(
+        {.run = place_ / "run", .out = exported, .format = ExportFormat::LlmC, .dtype = "bf16", .files = &files});
+  };
+  const auto read = [&](FileSystem& files) {
+    import_model({.from = exported / kLlmcFile, .out = imported, .files = &files});
+  };
+  write(system_files());
+  const std::string sound = read_file(exported / kLlmcFile);
+  fs::remove_all(exported);
+  walk(exported, write, [&] { EXPECT_TRUE(read_file(exported / kLlmcFile) == sound); });
+  walk(imported, read, [&] {
+    EXPECT_EQ(load_checkpoint(RunDirectory(imported).checkpoints(), 0).weights.size(), 16U);
+    EXPECT_TRUE(fs::exists(imported / "train.toml"));
+  });
 }
 
 TEST_F(ExchangeFaults, AStoppedImportLeavesNothing) {

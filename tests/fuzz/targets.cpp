@@ -20,6 +20,7 @@ constexpr auto kTargets = std::to_array<Target>({
     {"shard_index", shard_index},
     {"config_json", config_json},
     {"provenance", provenance},
+    {"llmc_model", llmc_model},
     {"parts_mark", parts_mark},
     {"meta", meta},
     {"token_file", token_file},

@@ -52,6 +52,7 @@ void manifest(std::string_view input);
 void shard_index(std::string_view input);
 void config_json(std::string_view input);
 void provenance(std::string_view input);
+void llmc_model(std::string_view input);
 void parts_mark(std::string_view input);
 void meta(std::string_view input);
 void token_file(std::string_view input);
