@@ -40,6 +40,8 @@ void PrometheusFile::take(const MetricsLine& line) {
   if (line.is("step")) step_ = line.step();
   if (line.is("checkpoint")) saved_ = line.step();
   if (line.is("end")) running_ = false;
+  // What this line does not have is not known any more: a number was not finite, or the run was cut into fewer stages.
+  std::erase_if(latest_, [&](const auto& entry) { return line.is(entry.first.first->event); });
   for (const Scalar& scalar : scalars_of(line)) latest_[{scalar.kind, scalar.index}] = scalar.value;
 }
 

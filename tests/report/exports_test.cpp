@@ -22,6 +22,7 @@ namespace gyre {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -126,6 +127,38 @@ TEST_F(ExportsTest, PrometheusSaysWhatIsSavedAndThatARunHasEnded) {
   // A session that follows one that has ended.
   PrometheusFile(path, "run", 50, root_ / "metrics.jsonl").write();
   EXPECT_THAT(read_file(path), HasSubstr("gyre_running{run=\"run\"} 1\n"));
+}
+
+// The run was cut into fewer stages, has no averaged weights any more, and its last loss is not finite.
+TEST_F(ExportsTest, PrometheusHasNothingThatTheLastLineDoesNotHave) {
+  const fs::path path = root_ / "gyre.prom";
+  const std::string earlier = R"({"event":"segment","step":1,"delays":[2,1,0],"bubbles":[0.1,0.2,0.3]})"
+                              "\n"
+                              R"({"event":"eval","step":1,"val_loss":3.5,"ema_val_loss":3.75})"
+                              "\n"
+                              R"({"event":"step","step":1,"loss":3,"grad_norm":1,"tokens":64})"
+                              "\n"
+                              R"({"event":"resume","step":1,"changed":{}})"
+                              "\n"
+                              R"({"event":"step","step":2,"loss":null,"grad_norm":null,"tokens":128})"
+                              "\n";
+  PrometheusFile(path, "run", 50, metrics(earlier)).write();
+  EXPECT_THAT(read_file(path), AllOf(HasSubstr("gyre_tokens{run=\"run\"} 128\n"), Not(HasSubstr("gyre_loss")),
+                                     Not(HasSubstr("gyre_gradient_norm"))));
+  EXPECT_THAT(read_file(path), AllOf(HasSubstr("stage=\"2\""), HasSubstr("gyre_validation_ema_loss")))
+      << "still the last";
+  const std::string later = R"({"event":"segment","step":2,"delays":[1,0],"bubbles":[]})"
+                            "\n"
+                            R"({"event":"eval","step":2,"val_loss":3.25})"
+                            "\n"
+                            R"({"event":"step","step":3,"loss":2.5,"grad_norm":2,"tokens":192})"
+                            "\n";
+  PrometheusFile(path, "run", 50, metrics(earlier + later)).write();
+  const std::string text = read_file(path);
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("gyre_loss{run=\"run\"} 2.5\n"), HasSubstr("gyre_validation_loss{run=\"run\"} 3.25\n")));
+  EXPECT_THAT(text, AllOf(HasSubstr("gyre_delay_updates{run=\"run\",stage=\"1\"} 0\n"), Not(HasSubstr("stage=\"2\""))));
+  EXPECT_THAT(text, AllOf(Not(HasSubstr("gyre_bubble_ratio")), Not(HasSubstr("gyre_validation_ema_loss"))));
 }
 
 // The most memory that this process has had, in MiB.
