@@ -46,13 +46,14 @@ void print_result(const TrainFlags& flags, const std::filesystem::path& out, con
                                    {"tokens", result.tokens},
                                    {"loss", result.loss},
                                    {"val_loss", nullptr},
-                                   {"tokens_per_second", result.tokens_per_second},
+                                   {"tokens_per_second", nullptr},
                                    {"bubble_fraction", nullptr},
                                    {"seconds", result.seconds},
                                    {"save_wait_seconds", result.save_wait_seconds},
                                    {"save_write_seconds", result.save_write_seconds}};
     if (result.val_loss) json["val_loss"] = *result.val_loss;
     if (result.ema_val_loss) json["ema_val_loss"] = *result.ema_val_loss;
+    if (result.tokens_per_second) json["tokens_per_second"] = *result.tokens_per_second;
     if (result.bubble_fraction) json["bubble_fraction"] = *result.bubble_fraction;
     print_object(json);
     return;
@@ -61,7 +62,7 @@ void print_result(const TrainFlags& flags, const std::filesystem::path& out, con
   print("{} at step {}: loss {:.4f}", result.finished ? "finished" : "interrupted", result.step, result.loss);
   if (result.val_loss) print(", validation loss {:.4f}", *result.val_loss);
   if (result.ema_val_loss) print(" (averaged weights {:.4f})", *result.ema_val_loss);
-  print(", {} tokens/s", human_count(result.tokens_per_second));
+  if (result.tokens_per_second) print(", {} tokens/s", human_count(*result.tokens_per_second));
   if (result.bubble_fraction) print(", bubble {:.1f}%", 100 * *result.bubble_fraction);
   print(", {}\n", human_duration(result.seconds));
   if (result.save_write_seconds > 0) {

@@ -30,7 +30,7 @@ struct MetricsEnd {
   double loss = 0;                               // of the last step
   std::optional<double> val_loss, ema_val_loss;  // the second with the averaged weights, if there are any
   int64_t tokens = 0;                            // of the whole run
-  double tokens_per_second = 0;                  // of this session, while training
+  std::optional<double> tokens_per_second;       // of this session, while training; empty before its first drain
   std::optional<double> bubble_fraction;  // share of worker time spent waiting; only where workers run side by side
   double seconds = 0;
   int64_t skipped_updates = 0;    // updates of stages skipped for gradients that were not finite

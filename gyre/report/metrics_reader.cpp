@@ -110,7 +110,7 @@ MetricsEnd MetricsLine::end() const {
   end.val_loss = real("val_loss");
   end.ema_val_loss = real("ema_val_loss");
   end.tokens = integer("tokens");
-  end.tokens_per_second = real("tokens_per_second").value_or(0);
+  end.tokens_per_second = real("tokens_per_second");
   end.bubble_fraction = real("bubble_fraction");
   end.skipped_updates = integer("skipped_updates");
   end.seconds = real("seconds").value_or(0);

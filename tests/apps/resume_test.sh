@@ -58,3 +58,9 @@ one=$("$gyre" generate whole --prompt "verse 7" --tokens 40 --seed 5)
 two=$(echo "verse 7" | "$gyre" generate whole --prompt-file - --tokens 40 --seed 5)
 [ "$one" = "$two" ] || fail "the same seed gave other text"
 [ "${one#verse 7}" != "$one" ] || fail "the text does not begin with the prompt"
+# A session that makes no update has no rate.
+cp -r whole unended
+sed -i '/"event":"end"/d' unended/metrics.jsonl
+"$gyre" train --resume unended >out.txt 2>/dev/null
+grep -q '^finished at step 120: ' out.txt && ! grep -q 'tokens/s' out.txt || fail "says: $(cat out.txt)"
+grep -q '"event":"end".*"tokens_per_second":null,"bubble_fraction":null' unended/metrics.jsonl || fail "another end: $(tail -n 1 unended/metrics.jsonl)"

@@ -59,7 +59,7 @@ Json histogram_json(const std::map<int64_t, int64_t>& histogram) {
 
 Json end_json(const MetricsEnd& end) {
   return {{"status", end.status},
-          {"tokens_per_second", end.tokens_per_second},
+          {"tokens_per_second", json_number(end.tokens_per_second)},
           {"bubble_fraction", json_number(end.bubble_fraction)}};
 }
 
