@@ -48,7 +48,7 @@ void generate_text(const TrainedModel& model, const GenerateOptions& options) {
     flush_results();  // each part as it comes
     begun = true;
   });
-  print("\n");
+  print("{}\n", begun ? "" : options.prompt);  // no whole character may have followed it
 }
 
 void run(Flags& flags) {

@@ -64,3 +64,6 @@ sed -i '/"event":"end"/d' unended/metrics.jsonl
 "$gyre" train --resume unended >out.txt 2>/dev/null
 grep -q '^finished at step 120: ' out.txt && ! grep -q 'tokens/s' out.txt || fail "says: $(cat out.txt)"
 grep -q '"event":"end".*"tokens_per_second":null,"bubble_fraction":null' unended/metrics.jsonl || fail "another end: $(tail -n 1 unended/metrics.jsonl)"
+# At such a temperature all bytes are alike, and the seed alone chooses one with which no character is whole.
+grep -qF '"text":""' <<<"$("$gyre" generate whole --prompt verse --tokens 1 --temperature 1000 --seed 10 --json)" || fail "another byte"
+[ "$("$gyre" generate whole --prompt verse --tokens 1 --temperature 1000 --seed 10)" = verse ] || fail "the prompt is not there"
