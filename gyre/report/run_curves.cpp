@@ -23,6 +23,7 @@ void CurveCollector::take(const MetricsLine& line) {
   if (line.is("end")) {
     rest_.end = line.end();
   } else if (line.is("resume")) {
+    rest_.steps = line.step();
     rest_.delays.clear();
     rest_.peak_tensors.clear();
     rest_.peak_resident.clear();
@@ -35,7 +36,7 @@ void CurveCollector::take(const MetricsLine& line) {
     at_.step = line.step();
     add_points(line, evaluation_curves_);
   } else if (line.is("step")) {
-    ++rest_.steps;
+    rest_.steps = line.step();
     at_ = {line.step(), line.integer("tokens"), seconds, 0};
     add_points(line, step_curves_);
   }

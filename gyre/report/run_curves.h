@@ -30,7 +30,7 @@ struct RunCurve {
 };
 struct RunCurves {
   std::vector<RunCurve> curves;                          // only curves with at least one point
-  int64_t steps = 0;                                     // number of updates recorded
+  int64_t steps = 0;                                     // updates made, also those without a record
   std::optional<MetricsEnd> end;                         // of the last session
   RunTotals totals;                                      // of all sessions
   std::map<int64_t, std::map<int64_t, int64_t>> delays;  // stage -> delay -> microbatches

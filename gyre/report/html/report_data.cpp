@@ -71,7 +71,7 @@ Kind kind_of(const fs::path& path) {
   if (!is_there(path)) throw InputError(fmt::format("{}: is not there; give a run, a study or a trace", path.string()));
   if (fs::is_directory(path)) {
     if (is_there(path / "config.toml")) return Kind::Run;
-    if (is_there(path / "results.json") || !study_runs(path).empty()) return Kind::Study;
+    if (is_study(path)) return Kind::Study;
     throw InputError(
         fmt::format("{}: is neither a run (it has no config.toml) nor a study (it has neither results.json nor runs "
                     "that began); give one of these, or a trace",
@@ -211,7 +211,8 @@ ReportData::Page ReportData::assemble(const Parts& parts) {
     page.json["studies"].push_back(*part);
     if (part->contains("arms")) continue;
     page.notes.push_back(
-        fmt::format("{}: the study has no results yet: here are its runs", part->at("study").get<std::string>()));
+        fmt::format("{}: the study has no results yet: here are its runs that have begun, without short trials",
+                    part->at("study").get<std::string>()));
   }
   for (const auto& part : parts.runs) {
     page.json["runs"].push_back(part->part.page);

@@ -13,6 +13,7 @@
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/core/json_text.h"
+#include "gyre/core/text.h"
 #include "gyre/report/trace.h"
 #include "gyre/schedule/delay.h"
 #include "gyre/simulate/simulator.h"
@@ -95,8 +96,7 @@ int64_t microbatches_of(const Schedule& schedule, int64_t windows, int64_t max_a
   return windows * schedule.window;
 }
 
-void add_prediction(const fs::path& path, const Config& config, const Schedule& schedule, RunPart& part) {
-  const CostModel costs = load_costs(path);
+void add_prediction(const CostModel& costs, const Config& config, const Schedule& schedule, RunPart& part) {
   check_costs(costs, schedule);
   const Simulation simulation =
       simulate(schedule, costs, {.microbatches = microbatches_of(schedule, kSimulatedWindows, kMaxSimulated)});
@@ -113,6 +113,32 @@ void add_prediction(const fs::path& path, const Config& config, const Schedule& 
                {.microbatches = microbatches_of(schedule, std::max<int64_t>(4, kSimulatedWindows / 10), kMaxDrawn),
                 .trace = true});
   part.simulated = parse_trace(trace_text(schedule, drawn.trace), "simulation");
+}
+
+// Why costs are not those of such a run, or "". They are of the last session that ended; the one that goes on, or was
+// killed, may have other stages or microbatches.
+std::string misfit(const CostModel& costs, const Config& config, const Schedule& schedule) {
+  const int64_t tokens = config.pipeline.microbatch * config.model.context;
+  if (std::ssize(costs.stages) == schedule.stages && costs.tokens_per_microbatch == tokens) return "";
+  const auto described = [](int64_t stages, int64_t tokens_per_microbatch) {
+    return fmt::format("{} and microbatches of {}", counted(stages, "stage"), counted(tokens_per_microbatch, "token"));
+  };
+  return fmt::format("its costs.json is of an earlier session, with {}, and the run now has {}",
+                     described(std::ssize(costs.stages), costs.tokens_per_microbatch),
+                     described(schedule.stages, tokens));
+}
+
+// Adds what costs.json predicts, or returns why nothing is predicted.
+std::string predict(const fs::path& path, const Config& config, const Schedule& schedule, RunPart& part) {
+  if (!is_there(path)) return "it has no costs.json, which a run writes at its end";
+  try {
+    const CostModel costs = load_costs(path);
+    std::string fault = misfit(costs, config, schedule);
+    if (fault.empty()) add_prediction(costs, config, schedule, part);
+    return fault;
+  } catch (const InputError& error) {
+    return error.what();
+  }
 }
 
 }  // namespace
@@ -138,7 +164,7 @@ RunPart run_part(const fs::path& run, const std::string& name, RunCurves curves,
     curves.peak_tensors.resize(curves.peak_resident.size());
     part.page["measured_memory"] = {{"tensors", curves.peak_tensors}, {"resident", curves.peak_resident}};
   }
-  if (curves.steps == 0) {
+  if (curves.curves.empty()) {
     notes.push_back(fmt::format("{}: no update is recorded yet: there are no curves of it", name));
   }
   try {
@@ -159,11 +185,9 @@ RunPart run_part(const fs::path& run, const std::string& name, RunCurves curves,
                                                                       : Json::array({{0, 1}})}});
     }
     part.page["stages"] = std::move(stages);
-    if (is_there(run / "costs.json")) {
-      add_prediction(run / "costs.json", config, schedule, part);
-    } else if (curves.steps > 0) {
-      notes.push_back(fmt::format("{}: has no costs.json, which a run writes at its end: nothing is predicted", name));
-    }
+    const std::string fault = predict(run / "costs.json", config, schedule, part);
+    const bool is_new = curves.steps == 0 && !is_there(run / "costs.json");
+    if (!fault.empty() && !is_new) notes.push_back(fmt::format("{}: nothing is predicted: {}", name, fault));
   } catch (const InputError& error) {
     notes.push_back(fmt::format("{}: its schedule is left out: {}", name, error.what()));
   }

@@ -13,11 +13,15 @@ function lastOf(run, name) {
 
 // Speed, waiting and time are those of all sessions of a run. While it trains, its speed is that of the last updates.
 function overview(runs) {
+  const lastLoss = run => {
+    const curve = run.curves.find(curve => curve.name === "loss");
+    return curve && curve.step[curve.step.length - 1] < run.steps ? "not finite" : short(lastOf(run, "loss"));
+  };
   const head = ["run", "status", "schedule", "stages", "workers", "weights", "executor", "updates", "last loss", "validation loss", "tokens/s", "waiting", "trained for"];
   return table(head, runs.map(run => [
     run.name, run.end ? run.end.status : run.steps > 0 ? "not ended" : "not begun", run.schedule ? run.schedule.name : "",
     run.schedule ? String(run.schedule.stages) : "", run.schedule ? String(run.schedule.workers) : "", run.weights || "", run.executor,
-    `${run.steps}\u00a0of\u00a0${run.updates}`, short(lastOf(run, "loss")), short(lastOf(run, "val_loss")),
+    `${run.steps}\u00a0of\u00a0${run.updates}`, lastLoss(run), short(lastOf(run, "val_loss")),
     short(run.end ? run.totals.tokens_per_second : lastOf(run, "tokens_per_second")), percent(run.totals.bubble_fraction),
     run.steps > 0 ? seconds(run.totals.seconds) : ""]), 7);
 }
@@ -64,8 +68,8 @@ function memoryTable(run) {
     table(["", "", ...kMemoryParts.map(([part]) => part), "total"], rows, 2)];
 }
 
-// The measurements of each run's last session beside the prediction from its costs, which are that session's; and a
-// trace's mean times beside the costs.
+// The measurements of each run's last session beside the prediction from its costs, which are of the last that ended; and
+// a trace's mean times beside the costs.
 function timesTables(data) {
   const parts = [];
   const predicted = data.runs.filter(run => run.predicted);
@@ -76,7 +80,7 @@ function timesTables(data) {
       return [run.name, run.executor, short(rate), short(run.predicted.tokens_per_second), of(rate, run.predicted.tokens_per_second),
         percent(end.bubble_fraction), percent(run.predicted.bubble_fraction)];
     }), 2));
-    parts.push(el("p", {class: "faint"}, "Measured: a run's last session. Predicted: the simulator, with that session's mean times of actions, links that are free, a core for every worker, and no evaluations or checkpoints. A run whose workers share cores is slower."));
+    parts.push(el("p", {class: "faint"}, "Measured: a run's last session. Predicted: the simulator, with the mean times of actions in the last session that ended, links that are free, a core for every worker, and no evaluations or checkpoints. A run whose workers share cores is slower."));
   }
   for (const run of predicted) {
     const traced = data.timelines.find(timeline => timeline.name === run.name && !timeline.simulated);

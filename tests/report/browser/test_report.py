@@ -371,6 +371,14 @@ class ReportPage(InBrowser):
         self.assertIn("9.63e16", self.ask("document.querySelector('#overview').textContent"))
         self.assertEqual(self.browser.get_log("browser"), [])
 
+    def test_a_last_loss_that_is_not_finite_is_not_replaced_by_one_before(self):
+        shutil.copytree(self.work / "first", self.work / "lost")
+        metrics = self.work / "lost" / "metrics.jsonl"
+        metrics.write_text(re.sub(r'("step":40,"loss":)[0-9.]+', r"\1null", metrics.read_text()))
+        self.gyre("report", "lost", "--out", "lost.html")
+        self.open("lost.html")
+        self.assertIn("not finite", self.ask("document.querySelector('#overview').textContent"))
+
     def test_boxes_that_overlap_are_found(self):
         self.open()
         self.ask("document.body.insertAdjacentHTML('beforeend', '<p style=\"position:absolute;top:20px;left:20px\">on top of it</p>')")

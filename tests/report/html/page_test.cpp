@@ -84,6 +84,46 @@ TEST(ReportPage, ARunThatWentOnHasTheFiguresOfAllItsSessions) {
       << "those of the last session";
 }
 
+constexpr const char* kResumedAt100 = R"({"event":"resume","step":100,"changed":{}})"
+                                      "\n";
+
+// metrics.jsonl was emptied, so that the run went on without a record of its first 100 updates.
+TEST(ReportPage, CountsUpdatesThatHaveNoRecord) {
+  const testing_support::TemporaryDirectory directory;
+  const auto steps = [&] { return data_of(make_report({{directory / "run"}, "9"}).html)["runs"][0]["steps"]; };
+  make_run(directory / "run", kResumedAt100);
+  EXPECT_EQ(steps(), 100);
+  EXPECT_THAT(make_report({{directory / "run"}, "9"}).notes[0], HasSubstr("there are no curves"));
+  make_run(directory / "run",
+           std::string(kResumedAt100) + R"({"event":"step","step":101,"loss":2,"tokens":909})" + "\n");
+  EXPECT_EQ(steps(), 101);
+}
+
+TEST(ReportPage, PredictsNothingFromCostsOfAnotherPipeline) {
+  const testing_support::TemporaryDirectory directory;
+  const auto note_of = [&](const std::vector<std::string>& overrides) {
+    make_run(directory / "run", kStep, overrides);
+    const Report report = make_report({{directory / "run"}, "9"});
+    const auto run = data_of(report.html)["runs"][0];
+    EXPECT_EQ(run["stages"].size(), run["schedule"]["stages"]) << "the schedule is there";
+    EXPECT_EQ(run.contains("predicted"), report.notes.empty());
+    return report.notes.empty() ? "" : report.notes[0];
+  };
+  make_run(directory / "run", kStep);
+  write_file_atomic(
+      directory / "run/costs.json",
+      R"({"format": "gyre-costs 1", "tokens_per_microbatch": 1024, "stages": [{"forward": 1, "backward": 2}]})");
+  const std::vector<std::string> fitting = {"pipeline.microbatch=8", "model.context=128"};
+  const auto with = [&](const char* other) { return std::vector<std::string>{fitting[0], fitting[1], other}; };
+  EXPECT_EQ(note_of(fitting), "");
+  EXPECT_EQ(note_of(with("pipeline.stages=2")),
+            "run: nothing is predicted: its costs.json is of an earlier session, with 1 stage and microbatches of 1024 "
+            "tokens, and the run now has 2 stages and microbatches of 1024 tokens");
+  EXPECT_THAT(note_of(with("pipeline.microbatch=4")), HasSubstr("now has 1 stage and microbatches of 512 tokens"));
+  write_file_atomic(directory / "run/costs.json", "{");
+  EXPECT_THAT(note_of(fitting), HasSubstr("run: nothing is predicted: "));
+}
+
 TEST(ReportPage, NothingOfARunBecomesMarkupAndNothingIsAskedOfTheNetwork) {
   const testing_support::TemporaryDirectory directory;
   const fs::path run = directory / "<img src=x onerror=alert(1)> <!-- <script>";
@@ -132,7 +172,12 @@ TEST(ReportPage, OfAStudyThatGoesOnHasItsRuns) {
   make_run(directory / "study/runs/adamw-p1/lr0.1-seed1", kStep);
   const Report report = make_report({{directory / "study/"}, "9"});
   EXPECT_EQ(report.summary, "1 study, 1 run");
-  EXPECT_EQ(report.notes[0], "study: the study has no results yet: here are its runs");
+  const char* note = "study: the study has no results yet: here are its runs that have begun, without short trials";
+  EXPECT_EQ(report.notes[0], note);
+  make_run(directory / "tried/runs/adamw-p1/trial5-lr0.1-seed1", kStep);
+  const Report trials = make_report({{directory / "tried"}, "9"});
+  EXPECT_EQ(trials.summary, "1 study") << "that so far has only trials";
+  EXPECT_EQ(data_of(trials.html)["runs"].size(), 0u);
 }
 
 TEST(ReportPage, OfWhatGoesOnAsksItsServerAlone) {
@@ -190,14 +235,15 @@ TEST(ReportPage, NumbersOfCurvesHaveNoMoreDigitsThanAFloat) {
 
 TEST(ReportData, ReadsOfARunThatGoesOnOnlyWhatIsNew) {
   const testing_support::TemporaryDirectory directory;
+  const auto step = [](int number) { return fmt::format("{{\"event\":\"step\",\"step\":{},\"loss\":2}}\n", number); };
   std::string metrics;
-  for (int i = 0; i < 10; ++i) metrics += kStep;
+  for (int i = 1; i <= 10; ++i) metrics += step(i);
   make_run(directory / "run", metrics);
   ReportData data({directory / "run"});
   EXPECT_EQ(data.read()->json["runs"][0]["steps"], 10);
   const fs::path file = directory / "run/metrics.jsonl";
   std::ofstream(file, std::ios::in | std::ios::out) << "not read again";  // over the first line
-  std::ofstream(file, std::ios::app) << kStep;
+  std::ofstream(file, std::ios::app) << step(11);
   EXPECT_EQ(data.read()->json["runs"][0]["steps"], 11);
   write_file_atomic(file, kStep);
   EXPECT_EQ(data.read()->json["runs"][0]["steps"], 1) << "another file";
