@@ -40,6 +40,14 @@ std::string number(const std::optional<double>& value, const char* format) {
   return value && std::isfinite(*value) ? fmt::format(fmt::runtime(format), *value) : "-";
 }
 
+// A loss of a run that diverges may have forty digits before the point.
+std::string loss_text(double loss, int digits) {
+  return std::abs(loss) < 1e6 ? fmt::format("{:.{}f}", loss, digits) : fmt::format("{:.3g}", loss);
+}
+std::string loss_text(const std::optional<double>& loss) {
+  return loss && std::isfinite(*loss) ? loss_text(*loss, 4) : "-";
+}
+
 std::string at_time(double seconds) {
   return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(static_cast<std::time_t>(seconds)));
 }
@@ -176,9 +184,9 @@ class Drawing {
       if (live() && (*live()).*live_field) return (*live()).*live_field;
       return last ? std::optional((*last).*step_field) : std::nullopt;
     };
-    std::vector<std::string> parts = {"loss " + number(latest(&LiveRun::loss, &MetricsStep::loss), "{:.4f}")};
+    std::vector<std::string> parts = {"loss " + loss_text(latest(&LiveRun::loss, &MetricsStep::loss))};
     const auto validation = live() && live()->val_loss ? live()->val_loss : figures_.metrics.val_loss;
-    if (validation) parts.push_back("validation " + number(validation, "{:.4f}"));
+    if (validation) parts.push_back("validation " + loss_text(validation));
     parts.push_back("rate " + number(latest(&LiveRun::lr, &MetricsStep::lr), "{:.3g}"));
     parts.push_back("gradient norm " + number(latest(&LiveRun::grad_norm, &MetricsStep::grad_norm), "{:.3g}"));
     const int64_t tokens = live() ? live()->tokens : last ? last->tokens : 0;
@@ -191,7 +199,7 @@ class Drawing {
     const auto& losses = figures_.metrics.losses;
     const auto [low, high] = std::minmax_element(losses.begin(), losses.end(),
                                                  [](const auto& a, const auto& b) { return a.second < b.second; });
-    const std::string top = fmt::format("{:.3f}", high->second), bottom = fmt::format("{:.3f}", low->second);
+    const std::string top = loss_text(high->second, 3), bottom = loss_text(low->second, 3);
     const int label = std::max({columns(top), columns(bottom), 4});
     const int room = width_ - label - 1;
     std::vector<double> values;
@@ -304,7 +312,8 @@ class Drawing {
           kinds.push_back(fmt::format("tensors {}, at most {}", human_bytes(static_cast<double>(memory.tensors)),
                                       human_bytes(static_cast<double>(memory.peak_tensors))));
         }
-        parts.push_back(fitting(kinds, "; ", width_ - 8));
+        const std::string fitted = fitting(kinds, "; ", width_ - 8);
+        parts.push_back(fitted.empty() ? kinds.front() : fitted);  // cut where the line is added
       }
     }
     if (parts.empty()) {

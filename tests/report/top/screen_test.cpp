@@ -182,6 +182,19 @@ TEST(Screen, TheTimeIsThatOfAllSessions) {
   EXPECT_THAT(plain_text(draw_screen(figures, {})), HasSubstr("1:02:02 so far"));
 }
 
+TEST(Screen, AHugeLossTakesNoMoreRoomThanAnother) {
+  TopFigures figures = training(4);
+  figures.live->loss = 3.9e19;
+  figures.live->val_loss = 999999;
+  figures.metrics.losses.back().second = 3e38;
+  const std::string text = plain_text(draw_screen(figures, {.width = 80, .height = 24}));
+  EXPECT_THAT(text, AllOf(HasSubstr("loss 3.9e+19  validation 999999.0000"), HasSubstr("3e+38 "), HasSubstr("4.008 ")));
+}
+
+TEST(Screen, NarrowMemoryIsCut) {
+  EXPECT_THAT(plain_text(draw_screen(training(4), {.width = 30, .height = 24})), HasSubstr("memory  300.0 MiB, at"));
+}
+
 TEST(Screen, ACurveGoesFromItsHighestToItsLowest) {
   const auto falling = braille_curve({3, 2, 1, 0}, 2, 1);
   ASSERT_EQ(falling.size(), 1u);
