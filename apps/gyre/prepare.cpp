@@ -1,6 +1,5 @@
 // gyre prepare TEXT...: text into token files.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -11,6 +10,7 @@
 #include "gyre/data/prepare.h"
 #include "gyre/data/token_file.h"
 #include "gyre/report/byte_progress.h"
+#include "gyre/report/status_line.h"
 #include "gyre/tokenizers/tokenizer.h"
 #include "interrupts.h"
 #include "number_flag.h"
@@ -42,7 +42,7 @@ void run(Flags& flags) {
   flags.options.out = flags.out;
   flags.options.separator = unescaped(flags.separator);
   const PrepareResult result = make_unless_stopped([&](const std::stop_token& stop) {
-    ByteProgress progress(stderr, isatty(STDERR_FILENO) != 0);
+    ByteProgress progress(stderr, can_redraw(stderr));
     flags.options.progress = [&](const PrepareProgress& now) { progress.at(now.doing, now.done, now.total); };
     flags.options.stop = stop;
     return prepare(flags.options);

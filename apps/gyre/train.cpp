@@ -1,6 +1,5 @@
 // gyre train CONFIG.toml: one run.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -16,6 +15,7 @@
 #include "gyre/core/text.h"
 #include "gyre/launch/rank.h"
 #include "gyre/report/progress.h"
+#include "gyre/report/status_line.h"
 #include "gyre/runtime/ranks/ranks.h"
 #include "gyre/train/trainer.h"
 #include "interrupts.h"
@@ -90,7 +90,7 @@ void run(const TrainFlags& flags) {
   }
   TrainOptions options = options_of(flags);
   if (flags.check) return run_check(flags, options);
-  Progress progress(stderr, isatty(STDERR_FILENO) != 0);
+  Progress progress(stderr, can_redraw(stderr));
   const auto own_rank = find_rank();
   const bool one_of_several = own_rank && own_rank->world > 1;
   std::atomic<bool> save_asked = false;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <cstdio>
@@ -23,7 +22,7 @@ class WorkLine {
   }
 
  private:
-  StatusLine line_{stderr, isatty(STDERR_FILENO) != 0};
+  StatusLine line_{stderr, can_redraw(stderr)};
 };
 
 }  // namespace gyre::app

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <string_view>
 
 #include "gyre/core/message.h"
 #include "gyre/core/text.h"
@@ -22,6 +25,12 @@ int terminal_width(std::FILE* out) {
 }
 
 }  // namespace
+
+bool can_redraw(std::FILE* out) {
+  const char* kind = std::getenv("TERM");
+  const bool is_dumb = kind != nullptr && std::string_view(kind) == "dumb";
+  return ::isatty(fileno(out)) != 0 && !is_dumb;
+}
 
 bool StatusLine::is_due() const {
   const std::chrono::steady_clock::duration pause = clock_() - drawn_;

@@ -9,6 +9,9 @@
 
 namespace gyre {
 
+// Whether `out` is a terminal on which a line can be redrawn. One with TERM=dumb, such as an editor's, cannot.
+bool can_redraw(std::FILE* out);
+
 class StatusLine {
  public:
   using Clock = std::function<std::chrono::steady_clock::time_point()>;

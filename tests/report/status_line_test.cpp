@@ -43,6 +43,16 @@ TEST(StatusLine, IsCutToFitANarrowTerminal) {
   EXPECT_EQ(drawn(1, 0.5, kText), "\r\x1b[K\r");
 }
 
+TEST(StatusLine, OnlyATerminalThatCanIsRedrawn) {
+  const File screen(::fdopen(::posix_openpt(O_RDWR | O_NOCTTY), "r"), &std::fclose);
+  const File file(std::tmpfile(), &std::fclose);
+  ::setenv("TERM", "xterm", 1);
+  EXPECT_TRUE(can_redraw(screen.get()));
+  EXPECT_FALSE(can_redraw(file.get()));
+  ::setenv("TERM", "dumb", 1);
+  EXPECT_FALSE(can_redraw(screen.get()));
+}
+
 TEST(StatusLine, ABarFillsWhatTheTextLeaves) {
   EXPECT_EQ(drawn(53, 0.5, kText), std::string("\r\x1b[K") + kText + "\r");
   EXPECT_EQ(drawn(54, 0.5, kText), std::string("\r\x1b[K[====    ] ") + kText + "\r");
