@@ -40,6 +40,10 @@ std::string named(const std::filesystem::path& directory, const std::string& mes
 // side.
 std::string reason(const ChildEnd& end, const std::filesystem::path& directory, const std::string& command,
                    const std::string& said, int jobs) {
+  if (end.signal == 0 && (end.code == kInterrupted || end.code == kTerminated)) {
+    return fmt::format("{}: gyre {} was stopped, though the study was not; the same command continues the study",
+                       directory.string(), command);
+  }
   if (end.signal == 0 && !said.empty()) return named(directory, said);
   std::string text = fmt::format("{}: gyre {} {}", directory.string(), command, describe(end));
   if (end.signal == SIGKILL) text += ", as by the kernel when memory runs out";

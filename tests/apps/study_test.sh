@@ -51,6 +51,20 @@ code_of "$study"
 without_seconds() { sed '/^## Seconds/,/^## Last training/d' "$1"; }
 diff <(without_seconds whole.md) <(without_seconds parts.md) || fail "a continued study differs"
 
+# A run that is stopped, but not by the study.
+sed 's/^updates = 120/updates = 100000/; s/sweep_updates = 30/sweep_updates = 50000/' study.toml >long.toml
+"$gyre" study long.toml --out long --jobs 1 >/dev/null 2>err.txt &
+study=$!
+until [ -s long/runs/adamw-p1/trial50000-lr0.001-seed1/live.json ]; do
+  kill -0 "$study" 2>/dev/null || fail "the study ended before it ran anything: $(cat err.txt)"
+  read -rt 0.05 <> <(:) || true
+done
+kill -INT "$(sed -nE 's/.*"pid":([0-9]+),.*/\1/p' long/runs/adamw-p1/trial50000-lr0.001-seed1/live.json)"
+code_of "$study"
+[ "$code" = 1 ] || fail "exit $code of a study whose run was stopped"
+stopped="gyre: long/runs/adamw-p1/trial50000-lr0.001-seed1: gyre train was stopped, though the study was not; the same command continues the study"
+[ "$(cat err.txt)" = "$stopped" ] || fail "says: $(cat err.txt)"
+
 # Bad input.
 sed 's/interval = 5/interval = 6/' study.toml >other.toml
 refuses "other settings than the study's (optimizer.basis-rotation.interval 5 -> 6); choose another --out" "$gyre" study other.toml --out whole
