@@ -107,7 +107,7 @@ void Bookkeeper::begin(const Pipeline& pipeline, std::vector<int64_t> optimizer_
   metrics_->tell(*exports_);
   progress_.message(saver_.describe());
   progress_.start(config_.run.updates, done);
-  live_.emplace(run_, config_, done, result_.tokens, progress_, options_.files);
+  live_.emplace(run_, config_, started_, done, result_.tokens, progress_, options_.files);
 }
 
 SegmentObserver& Bookkeeper::listen_to(const Segment& segment) {

@@ -21,9 +21,9 @@ constexpr double kMinPeriods = 0.1;
 
 }  // namespace
 
-LiveFile::LiveFile(const RunDirectory& run, const Config& config, int64_t step, int64_t tokens, Progress& progress,
-                   FileSystem& files)
-    : path_(run.live()), progress_(progress), files_(files), writes_(config.run.live_seconds > 0) {
+LiveFile::LiveFile(const RunDirectory& run, const Config& config, Clock::time_point started, int64_t step,
+                   int64_t tokens, Progress& progress, FileSystem& files)
+    : path_(run.live()), progress_(progress), files_(files), writes_(config.run.live_seconds > 0), started_(started) {
   if (!writes_) {
     if (is_there(path_)) files_.remove(path_);
     return;

@@ -23,9 +23,9 @@ class LiveFile {
   using Clock = std::chrono::steady_clock;
 
   // Writes the file at once. With [run] live_seconds = 0 nothing is ever written, and an earlier session's file is
-  // removed. `progress` and `files` must outlive this object.
-  LiveFile(const RunDirectory& run, const Config& config, int64_t step, int64_t tokens, Progress& progress,
-           FileSystem& files);
+  // removed. started: when the session began. `progress` and `files` must outlive this object.
+  LiveFile(const RunDirectory& run, const Config& config, Clock::time_point started, int64_t step, int64_t tokens,
+           Progress& progress, FileSystem& files);
 
   // Sets what the run is doing. Writes the file unless that was done a moment ago.
   void enter(const std::string& state);
@@ -46,8 +46,8 @@ class LiveFile {
   FileSystem& files_;
   const bool writes_;
   bool said_ = false;  // that the file cannot be written
-  Clock::time_point started_ = Clock::now(), written_ = started_;
-  Clock::time_point looked_ = started_;  // the last look(); enter() may write more often
+  Clock::time_point started_, written_ = Clock::now();
+  Clock::time_point looked_ = written_;  // the last look(); enter() may write more often
   LiveRun run_;
   std::map<int, WorkerStatus> seen_;  // by worker, as of the last look()
   std::map<int, LiveWorker> workers_;

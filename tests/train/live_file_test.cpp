@@ -72,6 +72,8 @@ TEST_F(LiveFileTest, ARunSaysWhatItsWorkersDo) {
   }
   EXPECT_THAT(states, ::testing::ElementsAre("evaluating", "finished", "saving", "starting", "training"));
   ASSERT_NE(last, nullptr);
+  EXPECT_GE(files.seen.back().seconds, lines("live", "end")[0]["seconds"].get<double>())
+      << "from the session's beginning, as in the metrics";
   EXPECT_EQ(files.seen.back().step, 12);
   EXPECT_TRUE(files.seen.back().ended());
   EXPECT_EQ(files.seen.back().delays.size(), 3u);
@@ -120,7 +122,7 @@ TEST_F(LiveFileTest, IsWrittenAgainWhereItCouldNotBeBefore) {
   fs::create_directory(root);
   Progress progress(stderr, false);
   Config config;
-  LiveFile live(RunDirectory(root), config, 0, 0, progress, files);
+  LiveFile live(RunDirectory(root), config, LiveFile::Clock::now(), 0, 0, progress, files);
   files.full = true;
   live.look({});
   files.full = false;
@@ -144,7 +146,7 @@ TEST_F(LiveFileTest, SharesAreOfTheTimeSinceTheLastLook) {
   Progress progress(stderr, false);
   Config config;
   config.run.live_seconds = 1e-6;
-  LiveFile live(run, config, 0, 0, progress, files);
+  LiveFile live(run, config, LiveFile::Clock::now(), 0, 0, progress, files);
   WorkerStatus worker;
   worker.action = "0F1";
   worker.needs = "something";
