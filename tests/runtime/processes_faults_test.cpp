@@ -131,6 +131,70 @@ TEST(Processes, AMessageThatTakesLongIsNoStall) {
   executor.end_run(RunEnd::Finished);
 }
 
+// A rendezvous with one connection on which what is sent comes late once, as where a packet is lost.
+class LateLink final : public SameRendezvous {
+ public:
+  LateLink(std::unique_ptr<Rendezvous> open, std::string late)
+      : SameRendezvous(std::move(open)), late_(std::move(late)) {}
+  std::unique_ptr<Wire> connect(const std::string& name, bool first, const std::string& with) override {
+    auto wire = SameRendezvous::connect(name, first, with);
+    return name == late_ ? std::make_unique<Late>(std::move(wire)) : std::move(wire);
+  }
+
+ private:
+  struct Sent final : Transfer {
+    explicit Sent(std::shared_future<void> given) : sent(std::move(given)) {}
+    void wait() override { sent.get(); }
+    void abort() override {}
+    std::shared_future<void> sent;
+  };
+  struct Late final : Wire {
+    static constexpr int kLateFrame = 40;
+    explicit Late(std::unique_ptr<Wire> given) : wire(std::move(given)) {}
+    std::unique_ptr<Transfer> send(at::Tensor bytes) override {
+      if (++frames < kLateFrame) return wire->send(std::move(bytes));
+      const auto pause = std::chrono::milliseconds(frames == kLateFrame ? 1000 : 0);
+      last = std::async(std::launch::async, [this, pause, before = last, bytes] {
+               std::this_thread::sleep_for(pause);
+               if (before.valid()) before.wait();
+               wire->send(bytes)->wait();
+             }).share();
+      return std::make_unique<Sent>(last);
+    }
+    std::unique_ptr<Transfer> receive(at::Tensor bytes) override { return wire->receive(std::move(bytes)); }
+    std::unique_ptr<Wire> wire;
+    int frames = 0;
+    std::shared_future<void> last;
+  };
+  std::string late_;
+};
+
+// Without shards, the first replica's version goes to the second, whose gradient comes back by way of the third. So the
+// first makes the next versions before it learns that the second has taken those that it sent.
+TEST(Processes, ACreditThatComesLateIsNoFault) {
+  const TemporaryDirectory place;
+  const auto rendezvous = [&] { return make_rendezvous({.directory = place.path().string(), .world = 3}); };
+  Experiment e = experiment("1f1b", 1, 1);
+  e.replicas = 3;
+  e.shard_optimizer = false;
+  const SyntheticBatches batches = tiny_batches();
+  std::jthread rank_1([&] {
+    Member member(e, 1, 3, std::make_unique<LateLink>(rendezvous(), "link/0-1"));
+    member.meet({});
+    try {
+      carry_out_commands(member.pipeline, member.ranks, member.map, {&batches, &batches, {}});
+    } catch (const Error&) {  // rank 0 tells
+    }
+  });
+  Follower rank_2(e, 2, 3, place.path().string(), batches);
+  Member member(e, 0, 3, place.path().string());
+  member.meet({});
+  ProcessesExecutor executor(member.ranks, member.map);
+  Recorder recorder;
+  EXPECT_EQ(run_segment(member.pipeline, executor, 0, 200, recorder).microbatches, 600);
+  executor.end_run(RunEnd::Finished);
+}
+
 TEST(Processes, ASlowActionOfAnyRankIsToldByRank0) {
   const HeldBatches slow;  // the last stage's forward lasts until rank 0 has heard of it
   struct Listener final : SegmentObserver {

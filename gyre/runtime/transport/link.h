@@ -34,10 +34,10 @@ struct Message {
 class Sender {
  public:
   virtual ~Sender() = default;
-  // Whether send() may be called. Always true where the schedule bounds the messages under way: the link has room for
-  // all of them.
+  // Whether there is room for a message. To be asked before send(), except where the schedule bounds the messages under
+  // way: the link has room for all of them, though to another process it may learn late that some were taken.
   virtual bool has_room() const = 0;
-  // Throws RunError if there is no room.
+  // Within one process, throws RunError if there is no room.
   virtual void send(Message message) = 0;
 };
 
