@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <functional>
 #include <future>
 #include <nlohmann/json.hpp>
@@ -95,6 +96,46 @@ TEST(Ranks, AreToldWhereTwoOfThemCannotConnect) {
   const std::string error = error_of([&] { wait_for(ranks, *nothing, bell); });
   EXPECT_NE(error.find("rank 2 (process "), std::string::npos) << error;
   EXPECT_NE(error.find("the port is blocked"), std::string::npos) << error;
+}
+
+// Meets everybody, but takes its time to connect to one of them.
+class SlowPort final : public SameRendezvous {
+ public:
+  SlowPort(std::unique_ptr<Rendezvous> open, std::string slow, std::chrono::milliseconds pause)
+      : SameRendezvous(std::move(open)), slow_(std::move(slow)), pause_(pause) {}
+  std::unique_ptr<Wire> connect(const std::string& name, bool first, const std::string& with) override {
+    if (name == slow_) std::this_thread::sleep_for(pause_);
+    return SameRendezvous::connect(name, first, with);
+  }
+
+ private:
+  std::string slow_;
+  std::chrono::milliseconds pause_;
+};
+
+// While ranks 1 and 2 connect with each other, as long as --meet-within allows, they say nothing to rank 0.
+TEST(Ranks, ThoseThatConnectWithEachOtherAreNotSilent) {
+  const TemporaryDirectory place;
+  const auto rendezvous = [&] { return make_rendezvous({.directory = place.path().string(), .world = 3}); };
+  const std::set<std::pair<int, int>> pairs = {{1, 2}};
+  constexpr double kSilence = 0.5;
+  std::promise<void> looked;
+  const auto seen = looked.get_future().share();
+  std::jthread rank_1([&] {
+    Ranks ranks(1, 3, "job", rendezvous());
+    ranks.meet({}, pairs, kSilence);
+    seen.wait();
+  });
+  std::jthread rank_2([&] {
+    Ranks ranks(2, 3, "job", std::make_unique<SlowPort>(rendezvous(), "link/1-2", std::chrono::milliseconds(1500)));
+    ranks.meet({}, pairs, kSilence);
+    seen.wait();
+  });
+  Ranks ranks(0, 3, "job", rendezvous());
+  ranks.meet({}, pairs, kSilence);
+  std::this_thread::sleep_for(std::chrono::duration<double>(2 * kSilence));
+  EXPECT_EQ(ranks.failure(), std::nullopt);
+  looked.set_value();
 }
 
 // What the others and rank 0 make of a rank 1 that is asked to stop after its hello, while rank 2 is still awaited.

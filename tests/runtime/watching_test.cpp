@@ -1,7 +1,10 @@
 // Ranks that have met watch each other: beats, silence, clocks.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <future>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -106,6 +109,45 @@ TEST(Ranks, OneThatCannotTellHowItIsEndsTheRun) {
   EXPECT_NE(told.find("rank 1 (process "), std::string::npos) << told;
   EXPECT_NE(told.find("cannot go on: unexpected failure: no status"), std::string::npos) << told;
   EXPECT_NE(own_error.find("cannot go on: unexpected failure: no status"), std::string::npos) << own_error;
+}
+
+// As where all get SIGSTOP. Both are held after they have looked at the clock, and rank 0 goes on first.
+TEST(Ranks, ThoseThatWereStoppedTogetherBlameNobody) {
+  const TemporaryDirectory place;
+  const auto rendezvous = [&] { return make_rendezvous({.directory = place.path().string(), .world = 2}); };
+  constexpr double kSilence = 1;
+  std::promise<void> held, go_on, looked;
+  std::jthread rank_1([&] {
+    Ranks ranks(1, 2, "job", rendezvous());
+    ranks.meet({}, {}, kSilence);
+    Doorbell bell;
+    bool is_first = true;
+    const Ranks::Watch watch(ranks, bell, [&] {
+      if (std::exchange(is_first, false)) {
+        held.set_value();
+        go_on.get_future().wait();
+      }
+      return RankStatus();
+    });
+    looked.get_future().wait();
+    EXPECT_EQ(ranks.failure(), std::nullopt);
+  });
+  Ranks ranks(0, 2, "job", rendezvous());
+  ranks.meet({}, {}, kSilence);
+  held.get_future().wait();
+  Doorbell bell;
+  std::atomic<int> looks = 0;
+  {
+    const Ranks::Watch watch(ranks, bell, [&] {
+      if (looks++ == 0) std::this_thread::sleep_for(std::chrono::duration<double>(1.5 * kSilence));
+      return RankStatus();
+    });
+    while (looks < 3 && !ranks.failure()) std::this_thread::yield();
+    go_on.set_value();
+    while (looks < 6 && !ranks.failure()) std::this_thread::yield();
+  }
+  EXPECT_EQ(ranks.failure(), std::nullopt);
+  looked.set_value();
 }
 
 // As where rank 0 gets SIGSTOP, or its machine sleeps. Its watcher is held here, until rank 1 has given rank 0 up.

@@ -177,7 +177,7 @@ void Ranks::meet(const RankFacts& given, std::set<std::pair<int, int>> pairs, do
     tell_others(error);
     throw;
   }
-  if (rank_ != 0) learn_clock();
+  rank_ == 0 ? hear_of_all() : learn_clock();
 }
 
 // Throws why a process that has left its hello waits no longer, if it does not.

@@ -118,7 +118,10 @@ void Ranks::take_contents(Other& from, Message& message) {
 void Ranks::hear(int from, bool in_part) {
   if (in_part) parts_.fetch_add(1);
   const std::lock_guard lock(mutex_);
-  others_[static_cast<size_t>(from)].heard = Clock::now();
+  Other& other = others_[static_cast<size_t>(from)];
+  other.heard = Clock::now();
+  if (std::exchange(other.has_spoken, true)) return;
+  for (Doorbell* bell : bells_) bell->ring();
 }
 
 void Ranks::deliver(int from, Envelope envelope) {

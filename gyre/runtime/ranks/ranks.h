@@ -51,10 +51,11 @@ class Ranks {
   // The name of another process that this one has met: "rank 1 (process 4711 on host-b)".
   std::string name_of(int rank) const;
 
-  // Called by all processes, with the pairs that need connections besides those to rank 0. From then on, silence of
-  // `silence_seconds` ends the run. On rank 0, throws InputError if a process's facts differ from its own, and what
-  // kept a process from beginning, by its name; the others then throw ToldElsewhere. `channels`: for tensors on this
-  // process's device; null: through the host, as between processes that share a device or have no links.
+  // Called by all processes, with the pairs that need connections besides those to rank 0. On rank 0 it returns when
+  // all are connected, or when there is a failure. From then on, silence of `silence_seconds` ends the run. On rank 0,
+  // throws InputError if a process's facts differ from its own, and what kept a process from beginning, by its name;
+  // the others then throw ToldElsewhere. `channels`: for tensors on this process's device; null: through the host, as
+  // between processes that share a device or have no links.
   void meet(const RankFacts& facts, std::set<std::pair<int, int>> pairs, double silence_seconds,
             std::unique_ptr<DeviceChannels> channels = nullptr);
   // On rank 0, once all have met: which of their addresses other hosts can reach, as text. Empty if there are none.
@@ -126,6 +127,7 @@ class Ranks {
     std::unique_ptr<DeviceChannel> out, in;  // null if tensors go through the host
     std::mutex order;                        // sends are announced in the order in which they are made
     Clock::time_point heard = Clock::now();
+    bool has_spoken = false;  // since they are connected; it does so once it is connected with all that it has to be
     RankStatus status;
     bool lost = false;
     bool left = false;  // has said goodbye
@@ -149,6 +151,7 @@ class Ranks {
   double stopped_just_now() const;
   void lose(int rank, const std::string& why);
   void report(int to, int about, const std::string& why, int exit_code = kFailed);
+  void hear_of_all();
   void learn_clock();
   void ask_for_time();
   void answer_time(int from, Message message);

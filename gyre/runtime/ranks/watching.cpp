@@ -122,6 +122,17 @@ ClockOffset Ranks::clock_of_rank_0() const {
   return clock_of_rank_0_;
 }
 
+// On rank 0: waits until the others are connected with each other too. If two of them cannot connect, one says so.
+void Ranks::hear_of_all() {
+  Doorbell bell;
+  const Watch watch(*this, bell, {});
+  const auto is_over = [this] {
+    const std::lock_guard lock(mutex_);
+    return failure_ || std::all_of(others_.begin() + 1, others_.end(), [](const Other& o) { return o.has_spoken; });
+  };
+  for (uint64_t ticket = bell.ticket(); !is_over(); ticket = bell.ticket()) bell.wait(ticket);
+}
+
 // Asks one question at a time, so that none waits behind another.
 void Ranks::learn_clock() {
   Doorbell bell;
@@ -231,17 +242,19 @@ void Ranks::send_beats() {
   }
 }
 
+// Silence counts up to the last look at the clock: after that, this process may have been stopped. One that has not
+// spoken may still be connecting.
 void Ranks::find_silence() {
-  const auto now = Clock::now();
   for (int number = 0; number < world(); ++number) {
     if (number == rank_ || (rank_ != 0 && number != 0)) continue;
     Other& other = others_[static_cast<size_t>(number)];
-    std::chrono::duration<double> silent{0};
+    std::chrono::duration<double> silent{0}, most(silence_seconds_);
     {
       const std::lock_guard lock(mutex_);
-      if (!other.lost) silent = now - other.heard;
+      if (!other.lost) silent = *looked_ - other.heard;
+      if (!other.has_spoken) most += meet_within_;
     }
-    if (silent.count() < silence_seconds_) continue;
+    if (silent < most) continue;
     lose(number, fmt::format("has said nothing for {:.1f} s ([pipeline] stall_seconds)", silent.count()));
     other.peer->give_up();
   }
