@@ -390,8 +390,10 @@ TrainResult train_as_leader(const TrainOptions& options, Progress& progress) {
   const std::string attempt = options.ranks != nullptr ? name_of_attempt() : "";
   if (options.begun) refuse_lost_run(run, from);
   Training training(options, run, std::move(config), std::move(from), progress, attempt);
-  if (!lock) lock.emplace(run.root(), options.files);
-  if (!options.resume) refuse_to_replace_run(run);  // again under the lock: another process may have been faster
+  if (!lock) {
+    lock.emplace(run.root(), options.files);
+    refuse_to_replace_run(run);  // again under the lock: another process may have been faster
+  }
   if (options.on_claimed) options.on_claimed();
   if (options.ranks != nullptr) lock->leave_note(attempt);
   return training.run();

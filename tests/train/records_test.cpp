@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <functional>
 #include <span>
 #include <stop_token>
+#include <utility>
 
 #include "gyre/report/metrics_reader.h"
 #include "support/faulty_files.h"
@@ -134,6 +136,26 @@ TEST_F(Records, ARunThatHasBegunAndIsGoneDoesNotBeginAgain) {
   fs::rename(path("elsewhere"), path("lost"));
   EXPECT_EQ(run("lost", {.set = more, .resume = true, .begun = true, .on_begun = noted}).step, 16);
   EXPECT_EQ(order, "begun begun ");
+}
+
+// --resume where no run is yet: while one process reads its data, another begins the run, trains and ends.
+TEST_F(Records, ARunThatAnotherProcessHasBegunMeanwhileIsNotBegunAgain) {
+  class Meanwhile final : public ForwardingFiles {
+   public:
+    explicit Meanwhile(std::function<void()> happens) : happens_(std::move(happens)) {}
+    int make_directory(const Path& directory) override {
+      if (directory == path("raced") && happens_) std::exchange(happens_, {})();
+      return ForwardingFiles::make_directory(directory);
+    }
+
+   private:
+    std::function<void()> happens_;
+  } files([&] { run("raced", {.set = {"run.updates=8"}}); });
+  EXPECT_THAT(complaint("raced", {.resume = true, .files = &files}),
+              HasSubstr("raced: a run is here already; continue it with --resume"));
+  EXPECT_EQ(lines("raced", "resume").size(), 0u);
+  EXPECT_EQ(resume("raced", {"run.updates=12"}).step, 12);
+  EXPECT_THAT(messages(), HasSubstr("at step 8"));
 }
 
 TEST_F(Records, ARunKilledBeforeItsFirstCheckpointBeginsAgainAndSaysSo) {
