@@ -15,7 +15,7 @@ StepRecorder::StepRecorder(int stages, const Segment& segment, std::function<voi
 void StepRecorder::on_loss(int64_t microbatch, double loss) {
   const int64_t step = first_update_ + (microbatch - first_microbatch_) / window_ + 1;
   pending_[step].losses[microbatch] = loss;
-  tell_if_complete(step);
+  tell_complete();
 }
 
 void StepRecorder::on_update(int stage, int64_t update, const std::vector<double>& squared_norms) {
@@ -23,13 +23,22 @@ void StepRecorder::on_update(int stage, int64_t update, const std::vector<double
   pending.squared_norms.resize(stages_);
   pending.squared_norms[stage] = squared_norms;
   ++pending.updated;
-  tell_if_complete(update);
+  tell_complete();
 }
 
-// Every stage's updates come in order, so the steps complete in order too.
-void StepRecorder::tell_if_complete(int64_t step) {
-  const Pending& pending = pending_[step];
-  if (pending.updated < stages_ || static_cast<int64_t>(pending.losses.size()) < window_) return;
+// A step may be complete before the one before it: if they have no pipeline in common, their losses come from different
+// workers, and one worker's reports may be read later than all others'.
+void StepRecorder::tell_complete() {
+  while (next_is_complete()) tell_(take_next());
+}
+
+bool StepRecorder::next_is_complete() const {
+  const auto next = pending_.find(first_update_ + steps_told_ + 1);
+  return next != pending_.end() && next->second.updated == stages_ && std::ssize(next->second.losses) == window_;
+}
+
+StepRecord StepRecorder::take_next() {
+  const auto& [step, pending] = *pending_.begin();
   StepRecord record;
   record.step = step;
   for (const auto& [microbatch, loss] : pending.losses) record.loss += loss;
@@ -39,9 +48,9 @@ void StepRecorder::tell_if_complete(int64_t step) {
     for (double squared : stage) squares += squared;
   }
   record.grad_norm = std::sqrt(squares);
-  pending_.erase(step);
+  pending_.erase(pending_.begin());
   ++steps_told_;
-  tell_(record);
+  return record;
 }
 
 }  // namespace gyre

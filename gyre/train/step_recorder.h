@@ -35,13 +35,15 @@ class StepRecorder : public SegmentObserver {
     std::vector<std::vector<double>> squared_norms;  // [stage]
     int updated = 0;
   };
-  void tell_if_complete(int64_t step);
+  void tell_complete();
+  bool next_is_complete() const;
+  StepRecord take_next();
 
   int stages_;
   int64_t window_;
   int64_t first_microbatch_, first_update_;
   std::function<void(const StepRecord&)> tell_;
-  std::map<int64_t, Pending> pending_;
+  std::map<int64_t, Pending> pending_;  // by step; the first is the next to be told, if anything of it is known
   int64_t steps_told_ = 0;
 };
 
