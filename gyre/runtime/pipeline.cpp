@@ -15,10 +15,10 @@ namespace gyre {
 Pipeline::Pipeline(Schedule schedule, const Layers& layers, const std::vector<LayerRange>& ranges,
                    RuntimeOptions options, std::optional<OptimizerConfig> optimizer, WorkerRange here) {
   check_ranges(schedule, layers, ranges);
+  check_parameters(layers);
   check_options(options, schedule, optimizer.has_value());
   check_clipping(schedule);
   plan_ = std::make_unique<PipelinePlan>(std::move(schedule), layers, ranges, std::move(options), std::move(optimizer));
-  check_names(plan_->stages);
   use_threads(plan_->options.threads_per_worker);
   for (int worker = 0; worker < plan_->schedule.workers; ++worker) {
     if (here.contains(worker)) workers_.emplace(worker, std::make_unique<WorkerState>(worker, *plan_));

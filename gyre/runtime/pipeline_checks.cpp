@@ -1,10 +1,13 @@
 #include "gyre/runtime/pipeline_checks.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
@@ -70,13 +73,40 @@ void check_options(const RuntimeOptions& options, const Schedule& schedule, bool
   check(options.stall_seconds > 0, "stall_seconds", "more than 0");
 }
 
-void check_names(const std::vector<Stage>& stages) {
+namespace {
+
+// name: in the model.
+void check_parameter(const std::string& name, const ParameterSpec& spec) {
+  if (name.find_first_of("/[") != std::string::npos) {
+    throw InputError(
+        fmt::format("the name of the parameter '{}' has a '/' or '[', behind which the optimizer's state has names of "
+                    "its own; give its layer another name",
+                    name));
+  }
+  const auto& rows = spec.row_blocks;
+  const int64_t sum = std::accumulate(rows.begin(), rows.end(), int64_t{0});
+  if (rows.empty() || (!spec.shape.empty() && sum == spec.shape[0])) return;
+  throw InputError(fmt::format("the parameter '{}' has shape ({}) and row_blocks of {}; they must be all its rows",
+                               name, fmt::join(spec.shape, ", "), fmt::join(rows, " + ")));
+}
+
+}  // namespace
+
+void check_parameters(const Layers& layers) {
   std::set<std::string> names;
-  for (const Stage& stage : stages) {
-    for (const ParameterSpec& parameter : stage.parameters()) {
-      if (names.insert(parameter.name).second) continue;
-      throw InputError(fmt::format("two parameters of the model have the name '{}'; give their layers different names",
-                                   parameter.name));
+  bool is_tied = false;
+  for (const auto& layer : layers) {
+    for (const ParameterSpec& spec : layer->parameters()) {
+      if (!spec.tied_to.empty()) {
+        if (layer == layers.back() && !std::exchange(is_tied, true)) continue;
+        throw InputError(fmt::format("layer '{}' is tied to '{}'; only a model's last layer can be tied, to one weight",
+                                     layer->name(), spec.tied_to));
+      }
+      const std::string name = fmt::format("{}.{}", layer->prefix(), spec.name);
+      check_parameter(name, spec);
+      if (names.insert(name).second) continue;
+      throw InputError(
+          fmt::format("two parameters of the model have the name '{}'; give their layers different names", name));
     }
   }
 }

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "gyre/model/layer.h"
-#include "gyre/model/stage.h"
 #include "gyre/runtime/pipeline.h"
 #include "gyre/runtime/segment.h"
 
@@ -17,8 +16,10 @@ namespace gyre {
 void check_ranges(const Schedule& schedule, const Layers& layers, const std::vector<LayerRange>& ranges);
 // trains: there is an optimizer.
 void check_options(const RuntimeOptions& options, const Schedule& schedule, bool trains);
-// No two parameters of the model may have one name: weights are saved by name.
-void check_names(const std::vector<Stage>& stages);
+// Weights and optimizers' states are saved by name: no two parameters may have one name, nor may it have a separator of
+// the states' names. Matrices that are stacked in a parameter must be all of it. Only the last layer may read a weight
+// of another one.
+void check_parameters(const Layers& layers);
 // The segment's schedule must be placed as the pipeline's is. It trains in whole windows, with an optimizer.
 void check_segment(const Pipeline& pipeline, const Segment& segment);
 

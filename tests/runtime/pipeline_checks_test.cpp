@@ -124,6 +124,67 @@ TEST(PipelineChecks, ParametersHaveNamesOfTheirOwn) {
               HasSubstr("two parameters of the model have the name 'mid."));
 }
 
+// A layer that only has parameters.
+class Parameters final : public Layer {
+ public:
+  Parameters(std::string name, std::vector<ParameterSpec> specs) : name_(std::move(name)), specs_(std::move(specs)) {}
+  const std::string& name() const override { return name_; }
+  std::vector<ParameterSpec> parameters() const override { return specs_; }
+  at::Tensor forward(const WeightView&, const at::Tensor& x, const LayerContext&, Saved&) const override { return x; }
+  at::Tensor backward_input(const WeightView&, const at::Tensor& grad, Saved&) const override { return grad; }
+  void backward_weights(Saved&, const GradientSums&) const override {}
+  double cost(int64_t) const override { return 1; }
+
+ private:
+  std::string name_;
+  std::vector<ParameterSpec> specs_;
+};
+
+std::string complaint_of_layers(const Layers& layers) {
+  const auto count = static_cast<int>(layers.size());
+  return complaint([&] {
+    Pipeline(make_schedule({.name = "pipedream", .stages = 1, .window = 1}), layers, {{0, count}}, sound_options(),
+             OptimizerConfig());
+  });
+}
+
+ParameterSpec matrix(std::vector<int64_t> row_blocks = {}, std::string tied_to = {}) {
+  ParameterSpec spec;
+  spec.name = "weight";
+  spec.shape = {6, 4};
+  spec.row_blocks = std::move(row_blocks);
+  spec.tied_to = std::move(tied_to);
+  return spec;
+}
+
+TEST(PipelineChecks, ParametersHaveNamesThatStatesCanHave) {
+  for (const char* name : {"a/b", "a[0]"}) {
+    EXPECT_THAT(complaint_of_layers({std::make_shared<Parameters>(name, std::vector{matrix()})}),
+                HasSubstr(fmt::format("the parameter '{}.weight' has a '/' or '['", name)));
+  }
+}
+
+TEST(PipelineChecks, StackedMatricesAreAllOfAParameter) {
+  const auto complaint_of = [](std::vector<int64_t> rows) {
+    return complaint_of_layers({std::make_shared<Parameters>("a", std::vector{matrix(std::move(rows))})});
+  };
+  EXPECT_EQ(complaint_of({2, 4}), "");
+  EXPECT_EQ(complaint_of({2, 2}),
+            "the parameter 'a.weight' has shape (6, 4) and row_blocks of 2 + 2; they must be all its rows");
+}
+
+TEST(PipelineChecks, OnlyTheLastLayerIsTied) {
+  const auto first = std::make_shared<Parameters>("first", std::vector{matrix()});
+  const auto tied = std::make_shared<Parameters>("tied", std::vector{matrix({}, "first.weight")});
+  const auto twice =
+      std::make_shared<Parameters>("twice", std::vector{matrix({}, "first.weight"), matrix({}, "first.weight")});
+  EXPECT_EQ(complaint_of_layers({first, tied}), "");
+  const std::string why = "is tied to 'first.weight'; only a model's last layer can be tied, to one weight";
+  EXPECT_THAT(complaint_of_layers({first, tied, std::make_shared<Parameters>("last", std::vector{matrix()})}),
+              HasSubstr(why));
+  EXPECT_THAT(complaint_of_layers({first, twice}), HasSubstr(why));
+}
+
 // The complaint of a training segment of two stages whose last one is `last`.
 std::string complaint_of_last_layer(const std::shared_ptr<const Layer>& last, bool has_targets = true) {
   Pipeline pipeline(make_schedule({.name = "pipedream", .stages = 2, .window = 1}), {linear_layer("in", 2), last},
