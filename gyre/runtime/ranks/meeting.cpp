@@ -177,7 +177,11 @@ void Ranks::meet(const RankFacts& given, std::set<std::pair<int, int>> pairs, do
     tell_others(error);
     throw;
   }
-  rank_ == 0 ? hear_of_all() : learn_clock();
+  if (rank_ == 0) {
+    hear_of_all();
+  } else {
+    learn_clock();
+  }
 }
 
 // Throws why a process that has left its hello waits no longer, if it does not.
