@@ -219,7 +219,7 @@ ImportResult import_model(const ImportOptions& options) {
   const fs::path config_path = options.from / "config.json";
   if (!has_file(config_path)) {
     throw InputError(
-        fmt::format("{}: no model is here: neither one of transformers (config.json) nor a model file of llm.c",
+        fmt::format("{}: no model is here: no config.json of transformers, and this is no model file of llm.c",
                     options.from.string()));
   }
   const std::string config_json = read_file(config_path);
