@@ -55,6 +55,15 @@ class LlmcModel {
   std::map<std::string, LlmcTensor> tensors_;  // by our names
 };
 
+// All tensors have one type; they are named as transformers would name them.
+Provenance dtypes_of(const ModelSettings& settings, const std::vector<OwnTensor>& own, const std::string& dtype) {
+  Provenance provenance;
+  for (const Counterpart& tensor : correspondence(family_of(settings), settings.layers, own)) {
+    if (tensor.use == TensorPair::Use::Own) provenance.dtypes[tensor.theirs] = dtype;
+  }
+  return provenance;
+}
+
 std::optional<TokenizerModel> asked_tokenizer(const fs::path& path, const ModelSettings& settings,
                                               ImportResult& result) {
   if (path.empty()) return std::nullopt;
@@ -83,6 +92,7 @@ ImportResult import_llmc_model(const ImportOptions& options) {
   ImportedRun run(options.out, settings, result.dtype, *options.files);
   const auto read = [&](const auto& name, const auto& shape) { return model.read(name, shape); };
   run.write_weights(own, read, options.stop);
+  run.write_dtypes(dtypes_of(settings, own, result.dtype));
   if (tokenizer) run.write_tokenizer(*tokenizer, result.tokenizer->vocabulary);
   run.complete();
   result.vocabulary = settings.vocabulary;

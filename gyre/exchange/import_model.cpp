@@ -194,11 +194,8 @@ std::optional<TokenizerModel> find_tokenizer(const fs::path& from, const Family&
 }
 
 // What the model came with, for its export.
-void write_origin(const RunDirectory& run, const fs::path& from, const std::string& config_json,
-                  const Provenance& provenance, FileSystem& files) {
-  make_directories(run.hugging_face(), files);
+void write_origin(const RunDirectory& run, const fs::path& from, const std::string& config_json, FileSystem& files) {
   write_new_file(run.hugging_face() / "config.json", config_json, files);
-  write_new_file(run.hugging_face() / kProvenanceFile, to_text(provenance), files);
   for (const std::string& name : side_files()) {
     if (has_file(from / name))
       write_new_file(run.hugging_face() / name, read_file(from / name, kMostOfTokenizer), files);
@@ -247,7 +244,8 @@ ImportResult import_model(const ImportOptions& options) {
   ParameterReader reader(matched);
   const auto read = [&](const auto& name, const auto& shape) { return reader.read(name, shape); };
   run.write_weights(own, read, options.stop);
-  write_origin(run.directory(), options.from, config_json, Provenance{matched.dtypes()}, files);
+  run.write_dtypes({matched.dtypes()});
+  write_origin(run.directory(), options.from, config_json, files);
   if (tokenizer) run.write_tokenizer(*tokenizer, result.tokenizer->vocabulary);
   run.complete();
   result.model_type = family.model_type;

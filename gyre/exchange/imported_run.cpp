@@ -52,6 +52,12 @@ void ImportedRun::write_weights(const std::vector<OwnTensor>& own, const ReadPar
                              write_shard(checkpoint.directory(), Part::Optimizer, {}, {}, {}, files_)});
 }
 
+void ImportedRun::write_dtypes(const Provenance& provenance) {
+  make_directories(run_.hugging_face(), files_);
+  write_new_file(run_.hugging_face() / kProvenanceFile, to_text(provenance), files_);
+  sync_directory(run_.hugging_face(), files_);
+}
+
 void ImportedRun::write_tokenizer(const TokenizerModel& model, int64_t vocabulary) {
   make_directories(run_.tokenizer(), files_);
   import_tokenizer(model, vocabulary, run_.tokenizer(), files_);

@@ -12,6 +12,7 @@
 
 #include "gyre/core/file_system.h"
 #include "gyre/exchange/hugging_face/correspondence.h"
+#include "gyre/exchange/hugging_face/provenance.h"
 #include "gyre/exchange/import_model.h"
 #include "gyre/exchange/new_directory.h"
 #include "gyre/model/settings/model_settings.h"
@@ -34,6 +35,8 @@ class ImportedRun {
   const RunDirectory& directory() const { return run_; }
   // The configuration, and a checkpoint of step 0. Holds one parameter at a time.
   void write_weights(const std::vector<OwnTensor>& own, const ReadParameter& read, const std::stop_token& stop);
+  // The types that the tensors came in, so that an export can write the same bytes again.
+  void write_dtypes(const Provenance& provenance);
   void write_tokenizer(const TokenizerModel& model, int64_t vocabulary);
   // train.toml; then the run has its name. If this is not called, nothing stays.
   void complete();

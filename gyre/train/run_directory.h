@@ -9,7 +9,9 @@
 //                    .of-a-run marks the directory that the run made, .hosts says which hosts have parts of it
 //   .lock            held by the process that trains the run
 //   tokenizer/       meta.json, which says what the data is, and the tokenizer's model if there is one
-//   hugging_face/    of a model that came from transformers: its config.json and the files of its tokenizer
+//   hugging_face/    of an imported model: the types of its tensors, and if it came from transformers its config.json
+//   and
+//                    the files of its tokenizer
 #pragma once
 
 #include <filesystem>
