@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <tuple>
 
 #include "gyre/report/thinning.h"
 #include "gyre/svg/svg.h"
@@ -68,7 +69,9 @@ class Axis {
 };
 
 std::string number(double value) {
-  if (value >= 1e4) return fmt::format("{:g}k", value / 1000);
+  for (const auto& [from, unit, name] : {std::tuple(1e9, 1e9, "B"), {1e6, 1e6, "M"}, {1e4, 1e3, "k"}}) {
+    if (value >= from && value < 1e12) return fmt::format("{:g}{}", value / unit, name);
+  }
   return fmt::format("{:.4g}", value);
 }
 

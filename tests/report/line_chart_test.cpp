@@ -1,6 +1,7 @@
 // Charts of studies: no text is cut, however long names and numbers are.
 #include "gyre/report/line_chart.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -46,6 +47,19 @@ TEST(LineChart, ControlCharactersAreSpeltOut) {
   EXPECT_EQ(svg_text_width("\a"), svg_text_width("\\x07")) << "as it is drawn";
 }
 
+TEST(LineChart, LargeNumbersAreShort) {
+  const auto shows = [](double most, const char* label) {
+    const std::string svg = to_svg({"t", "x", "y", false, false, false, {{"tokens", {{0, 1}, {most, 2}}}}});
+    EXPECT_NE(svg.find(fmt::format(">{}</text>", label)), std::string::npos) << label << " in " << svg;
+  };
+  shows(1e3, "1000");
+  shows(1e5, "100k");
+  shows(5e6, "5M");
+  shows(2e9, "2B");
+  shows(4e11, "400B");
+  shows(5e12, "5e+12");
+}
+
 TEST(LineChart, ALongLineKeepsItsSpikes) {
   ChartLine line{"loss", {}};
   for (int i = 0; i < 10'000; ++i) line.points.emplace_back(i, 1);
@@ -73,7 +87,7 @@ TEST(LineChart, ALongLineKeepsItsSpikes) {
 
 TEST(LineChart, OneValueIsItsOnlyTick) {
   for (const bool is_log : {false, true}) {
-    for (const auto& [value, label] : std::vector<std::pair<double, std::string>>{{3e6, "3000k"}, {0.3, "0.3"}}) {
+    for (const auto& [value, label] : std::vector<std::pair<double, std::string>>{{3e6, "3M"}, {0.3, "0.3"}}) {
       const std::string svg = to_svg({"t", "x", "y", is_log, is_log, false, {{"a line", {{2, value}, {2, value}}}}});
       EXPECT_NE(svg.find(">2</text>"), std::string::npos) << svg;
       EXPECT_NE(svg.find(">" + label + "</text>"), std::string::npos) << svg;

@@ -10,6 +10,7 @@
 #include "gyre/core/text.h"
 #include "gyre/report/html/study_part.h"
 #include "gyre/report/html/timeline_part.h"
+#include "gyre/report/study_directory.h"
 
 namespace gyre {
 namespace {

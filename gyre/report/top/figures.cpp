@@ -11,6 +11,7 @@
 #include "gyre/core/files.h"
 #include "gyre/core/json_text.h"
 #include "gyre/core/wrong_file.h"
+#include "gyre/report/study_directory.h"
 
 namespace gyre {
 namespace {
@@ -48,7 +49,7 @@ TopReader::TopReader(std::filesystem::path run)
     : run_(std::move(run)), follower_(run_ / "metrics.jsonl", "put it right") {
   refuse_file(run_, "the run's directory", "config.toml");
   if (!is_there(run_)) throw InputError(fmt::format("{}: no run is here; give the directory of one", run_.string()));
-  if (is_there(run_ / "results.json")) {
+  if (is_study(run_)) {
     throw InputError(fmt::format("{}: is a study; give the directory of one of its runs", run_.string()));
   }
   if (!is_there(run_ / "config.toml")) {

@@ -39,6 +39,12 @@ TEST_F(TopFiguresTest, WhatIsNoRunIsRefused) {
   EXPECT_THAT(complaint(root.path()), HasSubstr("no config.toml"));
   std::ofstream(root / "results.json") << "{}";
   EXPECT_THAT(complaint(root.path()), HasSubstr("is a study"));
+  fs::remove(root / "results.json");  // which a study under way does not have yet
+  const fs::path run = root / "runs" / "1-adamw" / "lr0.001-seed1";
+  fs::create_directories(run);
+  EXPECT_THAT(complaint(root.path()), HasSubstr("no config.toml"));
+  std::ofstream(run / "config.toml") << "";
+  EXPECT_THAT(complaint(root.path()), HasSubstr("is a study; give the directory of one of its runs"));
 }
 
 TEST_F(TopFiguresTest, DamagedFilesAreTold) {
