@@ -51,7 +51,7 @@ struct ArmResult {
 
 struct StudyResult {
   std::string name;
-  std::string target_rule;  // explains the targets, in a sentence
+  std::string target_rule;  // explains the targets, and says how many arms are left out, in a few sentences
   std::vector<double> targets;
   int64_t smooth = 1;
   std::vector<int64_t> stages;

@@ -1,6 +1,7 @@
 // Tests studies: reading their files, the runs that they make, results from curves, and the tables of results.
 #include "gyre/study/study.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,6 +24,7 @@ namespace gyre {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 const std::string kBase = R"([model]
 layers = 6
@@ -344,7 +346,10 @@ TEST_F(StudyFiles, AReportLeavesOutAnArmUntilAllItsRatesAreTried) {
     RunStudyOptions options;
     options.root = root_;
     options.report_only = true;
-    return run_study(study, options)->arms.size();
+    const auto result = run_study(study, options);
+    EXPECT_THAT(result->target_rule,
+                HasSubstr(fmt::format(" {} of {} arms are left out", arms.size() - result->arms.size(), arms.size())));
+    return result->arms.size();
   };
   const auto tried = trials(study, arms, 0);
   finish(tried[0]);
@@ -379,6 +384,7 @@ TEST(Results, TargetsAndSlowdowns) {
   EXPECT_FALSE(result.arms[3].targets[0].updates);
   const std::string text = to_markdown(result);
   EXPECT_THAT(text, HasSubstr("| AdamW | 3 (1.00) | 4 (1.33) |"));
+  EXPECT_THAT(text, Not(HasSubstr("left out")));
   EXPECT_THAT(text, HasSubstr("| rotation, no stash | 2 (1.00) | diverged |"));
   EXPECT_THAT(to_csv(result), HasSubstr("\"AdamW\",4,0.001,0,2,,2,4,2,1.3333333333333333"));
   EXPECT_THAT(to_json(result), HasSubstr("\"updates\": 4"));
