@@ -7,6 +7,7 @@
 #include <string>
 
 #include "command.h"
+#include "gyre/build/devices.h"
 #include "gyre/core/error.h"
 #include "gyre/inspect/evaluate_run.h"
 #include "number_flag.h"
@@ -32,10 +33,13 @@ EvaluationResult evaluate_with_progress(const TrainedModel& model, const Flags& 
 
 void run(const Flags& flags) {
   TrainedModel model = open_trained_model(flags.model.run, Work::Evaluate, flags.model.step(), flags.model.weights());
-  if (!flags.device.empty()) model.config.pipeline.device = flags.device;
+  if (!flags.device.empty()) {
+    device_of_setting("--device", flags.device);
+    model.config.pipeline.device = flags.device;
+  }
   const EvaluationResult result = evaluate_with_progress(model, flags);
   if (!std::isfinite(result.val_loss)) {
-    throw RunError(
+    throw Divergence(
         fmt::format("{}: the validation loss is not finite: of step {}, weights or what they compute are not",
                     flags.model.run, result.step));
   }

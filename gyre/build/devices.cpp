@@ -24,14 +24,18 @@ Share share_of(int taker, int takers, int count) {
 
 }  // namespace
 
-at::Device run_device(const Config& config) {
+at::Device device_of_setting(const std::string& setting, const std::string& name) {
   try {
-    const at::Device device = device_named(config.pipeline.device);
+    const at::Device device = device_named(name);
     find_device(device);
     return device;
   } catch (const InputError& error) {
-    throw InputError(fmt::format("[pipeline] device: {}; gyre info lists those that are there", error.what()));
+    throw InputError(fmt::format("{}: {}; gyre info lists those that are there", setting, error.what()));
   }
+}
+
+at::Device run_device(const Config& config) {
+  return device_of_setting("[pipeline] device", config.pipeline.device);
 }
 
 bool computes_on_host(const Config& config) {

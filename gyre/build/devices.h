@@ -3,6 +3,7 @@
 
 #include <c10/core/Device.h>
 
+#include <string>
 #include <vector>
 
 #include "gyre/config/config.h"
@@ -16,8 +17,10 @@ struct HostProcess {
   int number = 0, count = 1;
 };
 
-// The device that [pipeline] device names: without a number if it names all of a type. Throws InputError if it is not
-// there.
+// The device that `name` names: without a number if it names all of a type. Throws InputError, with the setting that
+// the name is of, if it is not there.
+at::Device device_of_setting(const std::string& setting, const std::string& name);
+// The device of [pipeline] device.
 at::Device run_device(const Config& config);
 
 // Whether that is the CPU.

@@ -46,8 +46,8 @@ void check(const SamplingOptions& options) {
   if (!(options.temperature >= 0))
     throw InputError(fmt::format("--temperature is {}; give 0 or more", options.temperature));
   if (options.top_k < 0) throw InputError(fmt::format("--top-k is {}; give 0 (all) or more", options.top_k));
-  if (!(options.top_p > 0 && options.top_p <= 1)) {
-    throw InputError(fmt::format("--top-p is {}; give more than 0, and 1 at most", options.top_p));
+  if (!(options.top_p >= 0 && options.top_p <= 1)) {
+    throw InputError(fmt::format("--top-p is {}; give 0 to 1", options.top_p));
   }
 }
 
@@ -55,7 +55,7 @@ int64_t sample(const at::Tensor& logits, const SamplingOptions& options, RandomS
   Ranking ranking(logits);
   const double highest = logits.max().item<double>();  // NaN if one of them is
   if (!std::isfinite(highest)) {
-    throw RunError("the model's logits are not finite: it has diverged; take an earlier checkpoint (--step)");
+    throw Divergence("the model's logits are not finite: it has diverged; take an earlier checkpoint (--step)");
   }
   if (options.temperature == 0 || options.top_k == 1) return ranking[0];
   const auto weight = [&](int64_t token) { return std::exp((ranking.score(token) - highest) / options.temperature); };
@@ -67,8 +67,8 @@ int64_t sample(const at::Tensor& logits, const SamplingOptions& options, RandomS
   for (size_t n = 0; n < kept; ++n) sum += weight(nth(n, keeps_all));
   if (options.top_p < 1) {
     const double wanted = options.top_p * sum;
-    size_t likeliest = 0;
-    for (sum = 0; likeliest < kept && sum < wanted; ++likeliest) sum += weight(ranking[likeliest]);
+    size_t likeliest = 1;
+    for (sum = weight(ranking[0]); likeliest < kept && sum < wanted; ++likeliest) sum += weight(ranking[likeliest]);
     kept = likeliest;
   }
   const bool in_any_order = keeps_all && options.top_p == 1;

@@ -163,7 +163,7 @@ TEST(Sampling, RefusesLogitsThatAreNotFinite) {
     for (const SamplingOptions& options :
          {SamplingOptions{}, {.temperature = 0}, {.temperature = 1, .top_k = 2}, {.temperature = 1, .top_p = 0.9}}) {
       RandomStream stream(3, StreamPurpose::Sampling, 0);
-      EXPECT_THROW(sample(at::tensor(bad), options, stream), RunError);
+      EXPECT_THROW(sample(at::tensor(bad), options, stream), Divergence);
     }
   }
   RandomStream stream(3, StreamPurpose::Sampling, 0);
@@ -182,6 +182,7 @@ TEST(Sampling, DrawsByProbability) {
   within({.temperature = 1, .top_k = 2}, {0, 0.4 / 0.65, 0, 0.25 / 0.65, 0});
   within({.temperature = 1, .top_p = 0.6}, {0, 0.4 / 0.65, 0, 0.25 / 0.65, 0});  // 0.4 is too little
   within({.temperature = 1, .top_p = 0.3}, {0, 1, 0, 0, 0});
+  within({.temperature = 1, .top_p = 0}, {0, 1, 0, 0, 0});
   within({.temperature = 1, .top_k = 3, .top_p = 0.7}, {0, 0.4 / 0.65, 0, 0.25 / 0.65, 0});  // of 0.85
   within({.temperature = 0}, {0, 1, 0, 0, 0});
   within({.temperature = 0.5}, {0.01 / 0.275, 0.16 / 0.275, 0.0025 / 0.275, 0.0625 / 0.275, 0.04 / 0.275});
