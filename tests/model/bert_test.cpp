@@ -1,7 +1,6 @@
 // Tests BERT's layers against autograd, and the contracts of its batches and heads.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
-#include <torch/torch.h>
 
 #include <cmath>
 

@@ -1,7 +1,6 @@
 // Tests that the explicit backward of every layer equals what autograd derives from plain operations.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
-#include <torch/torch.h>
 
 #include <array>
 #include <cmath>

@@ -1,7 +1,6 @@
 // Tests Llama's layers against autograd, and the effects of its settings.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
-#include <torch/torch.h>
 
 #include <cmath>
 #include <functional>
