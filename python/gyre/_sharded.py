@@ -7,6 +7,7 @@ divided by rows, so that checkpoints do not depend on the number of processes.
 
 import math
 import sys
+import zlib
 
 import torch
 
@@ -144,7 +145,7 @@ class Batch:
                  for sender in range(self.layout.size)]
         whole = [None] * len(self.items)
         for number in mine:
-            whole[number] = torch.empty(self.shapes[number], device=self.device)
+            whole[number] = torch.empty(self.shapes[number], dtype=torch.float32, device=self.device)
         for received, of_sender in zip(self._all_to_all(sent, boxes), boxes):
             for number, part, box in zip(mine, received, of_sender):
                 if box is not None:
@@ -170,7 +171,7 @@ class Batch:
         shapes = [[None if box is None else tuple(length for _, length in box) for box in of_sender] for of_sender in boxes]
         sizes = [[0 if shape is None else math.prod(shape) for shape in of_sender] for of_sender in shapes]
         sent = [[x for x in tensors if x is not None] for tensors in sent]
-        nothing = torch.empty(0, device=self.device)
+        nothing = torch.empty(0, dtype=torch.float32, device=self.device)
         flat = torch.cat([nothing, *(x.to(nothing).reshape(-1) for tensors in sent for x in tensors)])
         received = nothing.new_empty(sum(map(sum, sizes)))
         torch.distributed.all_to_all_single(received, flat, [sum(of_sender) for of_sender in sizes],
@@ -285,7 +286,7 @@ class Owners:
 
 def names_alone(names, p):
     """What other processes than the owner have of a matrix's state. PyTorch looks there for names if it loads a flat state_dict."""
-    return dict.fromkeys(names, torch.empty(0, device=p.device))
+    return dict.fromkeys(names, torch.empty(0, dtype=torch.float32, device=p.device))
 
 
 def _without_tensors(state):
@@ -323,11 +324,17 @@ def _work(p):
     return rows * columns * (rows + columns)
 
 
-def all_agree(here, params):
-    """Whether `here` is true in all processes that have one of the parameters, or a part of it."""
-    for mesh, device in {p.device_mesh: p.device for p in params if is_dtensor(p)}.items():
+def all_agree(here, params, stepped=()):
+    """Whether `here` is true in all processes that have one of the parameters, or a part of it. Raises if they do not step the same."""
+    of_meshes = {}
+    for p in (p for p in params if is_dtensor(p) and p.device_mesh.get_coordinate() is not None):
+        of_meshes.setdefault(p.device_mesh, []).append(p)
+    for mesh, of_mesh in of_meshes.items():
+        which = zlib.crc32(bytes(p in stepped for p in of_mesh)) & 0xFFFFFF  # exact in fp32
+        least = torch.tensor([float(here), which, -which], dtype=torch.float32, device=of_mesh[0].device)
         for number in range(mesh.ndim):
-            flag = torch.tensor(float(here), device=device)
-            torch.distributed.all_reduce(flag, torch.distributed.ReduceOp.MIN, group=mesh.get_group(number))
-            here = bool(flag)
-    return here
+            torch.distributed.all_reduce(least, torch.distributed.ReduceOp.MIN, group=mesh.get_group(number))
+        here, which, most = least.tolist()
+        if which != -most:
+            raise RuntimeError("BasisRotation: a parameter has a gradient in one process and none in another; give it one in all or none")
+    return bool(here)

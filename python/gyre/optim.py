@@ -248,12 +248,13 @@ class BasisRotation(torch.optim.Optimizer):
     def _skips_this_step(self):
         if self.max_skipped is None:
             return False
-        params = [p for group in self.param_groups for p in group["params"] if p.grad is not None]
+        params = [p for group in self.param_groups for p in group["params"]]
+        stepped = {p for p in params if p.grad is not None}
         finite = {}  # by device, for one wait each
-        for g in (_sharded.local(p.grad) for p in params):
+        for g in (_sharded.local(p.grad) for p in params if p in stepped):
             used = g.float() if g.dtype == torch.float64 else g  # it may be too large for fp32
             finite.setdefault(g.device, []).append(torch.isfinite(used).all())
-        if _sharded.all_agree(all(bool(torch.stack(flags).all()) for flags in finite.values()), params):
+        if _sharded.all_agree(all(bool(torch.stack(flags).all()) for flags in finite.values()), params, stepped):
             self._skipped_in_a_row = 0
             return False
         self.skipped += 1

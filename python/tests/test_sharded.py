@@ -33,6 +33,24 @@ def types(size):
         assert_same(whole(params), alone)
 
 
+def default_dtypes(size):
+    """What has no dtype of its own is made with the default."""
+    place = next(layouts(size))
+    for dtype in (torch.bfloat16, torch.float64):
+        params, alone = parameters(place), parameters()
+        optimizer, data = made(params), [[place(g) for g in gradients(step)] for step in range(6)]
+        torch.set_default_dtype(dtype)
+        for of_step in data:
+            for p, g in zip(params, of_step):
+                p.grad = g
+            optimizer.step()
+        optimizer.load_state_dict(optimizer.state_dict())
+        torch.set_default_dtype(torch.float32)
+        train(params, optimizer, 6, 9, place)
+        train(alone, made(alone), 0, 9)
+        assert_same(whole(params), alone)
+
+
 def small_batches(size):
     place = next(layouts(size))
     params, alone = parameters(place), parameters()
@@ -118,6 +136,32 @@ def not_finite_in_one_process(size):
         assert_same(whole(params), before)
 
 
+def other_gradients_in_one_process(size):
+    """Matrices of one shape would be mixed up, and of several shapes messages would not fit."""
+    for place in layouts(size):
+        params = parameters(place)
+        optimizer = made(params)
+        train(params, optimizer, 0, 4, place)
+        before = [p.clone() for p in whole(params)]
+        for here, elsewhere in ((0, 2), (1, None), (None, len(ROTATED))):
+            for p, g in zip(params, gradients(4)):
+                p.grad = place(g)
+            left_out = here if torch.distributed.get_rank() == 0 else elsewhere
+            if left_out is not None:
+                params[left_out].grad = None
+            try:
+                optimizer.step()
+            except RuntimeError as error:
+                assert "a gradient in one process and none in another" in str(error) and "\n" not in str(error), error
+            else:
+                raise AssertionError("stepped with other gradients in one process than in another")
+        assert_same(whole(params), before)
+        alone = parameters()
+        train(params, optimizer, 4, 6, place)
+        train(alone, made(alone), 0, 6)
+        assert_same(whole(params), alone)
+
+
 def refused(size):
     mesh = init_device_mesh("cpu", (size,))
     p = torch.nn.Parameter(DTensor.from_local(torch.ones(2, 2), mesh, [Partial()]))
@@ -137,13 +181,16 @@ class Sharded(unittest.TestCase):
         in_processes((1, 3, 4), [as_in_one_process])
 
     def test_types_batches_and_groups(self):
-        in_processes((2,), [types, small_batches, groups_travel_together, rotate_later])
+        in_processes((2,), [types, default_dtypes, small_batches, groups_travel_together, rotate_later])
 
     def test_matrices_have_one_owner(self):
         in_processes((3, 4), [matrices_have_one_owner])
 
     def test_not_finite_in_one_process(self):
         in_processes((2, 4), [not_finite_in_one_process])
+
+    def test_other_gradients_in_one_process(self):
+        in_processes((2, 4), [other_gradients_in_one_process])
 
     def test_refused(self):
         in_processes((2,), [refused])
