@@ -266,7 +266,18 @@ class BasisRotation(torch.optim.Optimizer):
     def state_dict(self):
         """Where parameters are DTensors, tensors in it are too, and all processes call it together."""
         self._show_all()
-        state_dict = {**super().state_dict(), "skipped": self.skipped, "skipped_in_a_row": self._skipped_in_a_row}
+        if not hasattr(self, "register_state_dict_post_hook"):  # older PyTorch has no hooks
+            return self._completed(super().state_dict())
+        first = self.register_state_dict_post_hook(BasisRotation._completed, prepend=True)
+        try:
+            return super().state_dict()
+        finally:
+            first.remove()
+
+    def _completed(self, state_dict):
+        """The base class's state_dict with all that ours has. Users' hooks look at the result."""
+        for group in state_dict["param_groups"]:  # whoever saves keeps states and groups, and often nothing else
+            group.update(skipped=self.skipped, skipped_in_a_row=self._skipped_in_a_row)
         kept = [(p, self._travels(p, group)) for group in self.param_groups for p in group["params"]
                 if _sharded.is_dtensor(p) and self.state.get(p)]
         divided = self._owners.divided({p: self.state[p] for p, travels in kept if travels})
@@ -282,20 +293,28 @@ class BasisRotation(torch.optim.Optimizer):
         """Loads all of it or, if something in it is wrong, nothing. Where parameters are DTensors, all processes call it together."""
         kept = ("state", "param_groups", "_together", "_alone", "skipped", "_skipped_in_a_row", "_owners")
         before = {name: self.__dict__[name] for name in kept}
+        given, hooks = [], []
         try:
-            self._load(state_dict)
+            if hasattr(self, "register_load_state_dict_post_hook"):  # older PyTorch has no hooks
+                # Users' hooks before may change what is loaded, and those after look at the result.
+                hooks = [self.register_load_state_dict_pre_hook(lambda _, changed: given.append(changed)),
+                         self.register_load_state_dict_post_hook(lambda _: self._load(given[0]), prepend=True)]
+            super().load_state_dict(state_dict)
+            if not hooks:
+                self._load(state_dict)
         except Exception:
             self.__dict__.update(before)
             raise
+        finally:
+            for hook in hooks:
+                hook.remove()
 
     def _load(self, state_dict):
-        super().load_state_dict(state_dict)
+        """What the base class has not loaded as it is here."""
         for group in self.param_groups:
+            self.skipped, self._skipped_in_a_row = int(group.pop("skipped", 0)), int(group.pop("skipped_in_a_row", 0))
             _check(group)
         self._together, self._alone, self._owners = {}, set(), self._owners.chosen_anew()
-        # A framework may have kept state and param_groups alone.
-        self.skipped = int(state_dict.get("skipped", 0))
-        self._skipped_in_a_row = int(state_dict.get("skipped_in_a_row", 0))
         # The base class casts state to the parameter's type. Ours is always fp32, so it is loaded again from state_dict.
         numbers = iter(n for group in state_dict["param_groups"] for n in group["params"])
         here, travelling, groups = {}, {}, {}

@@ -70,6 +70,30 @@ def copied_states(size):
         assert_same(whole(params), whole(of))
 
 
+def hooks(size):
+    """Users' hooks look at divided tensors, as they are saved."""
+    place = next(layouts(size))
+    params = parameters(place)
+    optimizer = made(params)
+    train(params, optimizer, 0, 5, place)
+
+    def renamed(_, state_dict):
+        assert all(isinstance(x, DTensor) for state in state_dict["state"].values() for x in state.values() if torch.is_tensor(x))
+        return {**state_dict, "state": {str(number): state for number, state in state_dict["state"].items()}}
+
+    def named_back(_, state_dict):
+        return {**state_dict, "state": {int(number): state for number, state in state_dict["state"].items()}}
+
+    others = [torch.nn.Parameter(p.detach().clone()) for p in params]
+    loaded = made(others)
+    optimizer.register_state_dict_post_hook(renamed)
+    loaded.register_load_state_dict_pre_hook(named_back)
+    loaded.load_state_dict(optimizer.state_dict())
+    train(params, optimizer, 5, 9, place)
+    train(others, loaded, 5, 9, place)
+    assert_same(whole(params), whole(others))
+
+
 def model(mesh=None):
     """A module with the parameters of `parameters`, in this order."""
     torch.manual_seed(3)
@@ -124,6 +148,9 @@ def save(size, folder):
     mesh = init_device_mesh("cpu", (size,))
     net, params, optimizer = model(mesh)
     train(params, optimizer, 0, 7, placed(mesh, Shard(0)))
+    params[0].grad.to_local().fill_(float("nan"))
+    optimizer.step()
+    optimizer.step()
     dcp.save({"model": net.state_dict(), "optimizer": get_optimizer_state_dict(net, optimizer)}, checkpoint_id=folder)
     full = get_optimizer_state_dict(net, optimizer, options=StateDictOptions(full_state_dict=True, cpu_offload=True))
     if torch.distributed.get_rank() == 0:
@@ -148,6 +175,7 @@ def resume(size, folder):
         else:
             set_optimizer_state_dict(net, optimizer, state["optimizer"])
         assert optimizer.state[params[0]]["step"] == 7
+        assert (optimizer.skipped, optimizer._skipped_in_a_row) == (2, 2)
         train(params, optimizer, 7, 12, place)
         assert_same(whole(params), alone)
 
@@ -271,7 +299,7 @@ class ShardedState(unittest.TestCase):
         in_processes((3, 4), [states])
 
     def test_state_dicts(self):
-        in_processes((2,), [copied_states, flat_states, wrong_states])
+        in_processes((2,), [copied_states, hooks, flat_states, wrong_states])
 
     def test_checkpoints_go_on_in_another_number_of_processes(self):
         for before, after in ((2, 3), (3, 1), (1, 2)):

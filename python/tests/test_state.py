@@ -163,5 +163,33 @@ class TakenOut(unittest.TestCase):
             self.assertNotIn(old, kept)
 
 
+@unittest.skipUnless(hasattr(torch.optim.Optimizer, "register_load_state_dict_pre_hook"), "needs a newer PyTorch")
+class Hooks(unittest.TestCase):
+    def test_users_may_change_what_is_saved_and_loaded(self):
+        def renamed(_, state_dict):
+            return {**state_dict, "state": {str(number): state for number, state in state_dict["state"].items()}}
+
+        def named_back(_, state_dict):
+            return {**state_dict, "state": {int(number): state for number, state in state_dict["state"].items()}}
+
+        def one_anew(optimizer):
+            self.assertEqual([optimizer.state[p]["step"] for p in optimizer.param_groups[0]["params"]], [8] * 4)
+            optimizer.state.pop(optimizer.param_groups[0]["params"][1])
+
+        for optimizer_class in OPTIONS:
+            params, optimizer = trained(optimizer_class)
+            others = copy.deepcopy(params)
+            loaded = made(optimizer_class, others)
+            optimizer.register_state_dict_post_hook(renamed)
+            loaded.register_load_state_dict_pre_hook(named_back)
+            loaded.register_load_state_dict_post_hook(one_anew)
+            loaded.load_state_dict(copy.deepcopy(optimizer.state_dict()))  # AdamW loads the same tensors
+            optimizer.state.pop(params[1])
+            train(params, optimizer, 8, 13)
+            train(others, loaded, 8, 13)
+            for p, q in zip(params, others):
+                self.assertTrue(torch.equal(p, q), optimizer_class)
+
+
 if __name__ == "__main__":
     unittest.main()
