@@ -1,5 +1,6 @@
 // The C++ side of the Python package: the optimizer state of parameters and their step, with the same code as gyre's
 // own runs.
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <fmt/format.h>
 #include <torch/extension.h>
 
@@ -35,6 +36,7 @@ class Parameters {
             double learning_rate, const gyre::AdamSettings& adam, double delay, double mean_delay,
             gyre::SideThread& beside) {
     const at::NoGradGuard no_grad;
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
     gyre::UpdateContext context;
     context.update = update;
     context.learning_rate = learning_rate;

@@ -131,6 +131,15 @@ class Types(unittest.TestCase):
 
 
 class Autograd(unittest.TestCase):
+    def test_autocast_has_no_effect(self):
+        settings = dict(lr=1e-2, interval=3, look_ahead=0.6, delay=2)
+        params, others = parameters(torch.float32), parameters(torch.float32)
+        train(params, BasisRotation(params, **settings), 0, 9)
+        with torch.autocast("cpu", torch.bfloat16):
+            train(others, BasisRotation(others, **settings), 0, 9)
+        for p, q in zip(params, others):
+            self.assertTrue(torch.equal(p, q))
+
     def test_a_backward_pass_with_weights_from_before_the_step_is_refused(self):
         for options in ({}, {"rotate": False}):
             for dtype in (torch.bfloat16, torch.float32, torch.float64):
