@@ -11,8 +11,10 @@ import zlib
 
 import torch
 
-# Elements of whole tensors that an owner gets at a time, in fp32; a larger tensor is alone.
+# Elements of whole tensors that an owner gets at a time, in fp32; a larger tensor is alone. On a GPU many make a stack. On a CPU
+# few stay in memory that the process has, where many would get new pages from the system at each step.
 _SENT_TOGETHER = 1 << 26
+_SENT_TOGETHER_ON_A_CPU = 1 << 21
 
 
 def is_dtensor(x):
@@ -193,7 +195,8 @@ def _batches(tensors):
     batches = {}
     for item, layout, device, shape, owner in tensors:
         alike = batches.setdefault((layout, device), [])
-        if not alike or alike[-1].owned[owner] + torch.Size(shape).numel() > _SENT_TOGETHER:
+        most = _SENT_TOGETHER_ON_A_CPU if device.type == "cpu" else _SENT_TOGETHER
+        if not alike or alike[-1].owned[owner] + torch.Size(shape).numel() > most:
             alike.append(Batch(layout, device))
         alike[-1].add(item, shape, owner)
     return [batch for alike in batches.values() for batch in alike]

@@ -54,7 +54,7 @@ def default_dtypes(size):
 def small_batches(size):
     place = next(layouts(size))
     params, alone = parameters(place), parameters()
-    with mock.patch.object(_sharded, "_SENT_TOGETHER", 100):
+    with mock.patch.object(_sharded, "_SENT_TOGETHER_ON_A_CPU", 100):
         optimizer = made(params)
         assert len(optimizer._owners.batches(params[:len(ROTATED)])) > 1
         train(params, optimizer, 0, 9, place)
