@@ -29,7 +29,8 @@ class Tokenizer {
   // encode_rest() of the part after give the tokens of the whole. 0: nowhere.
   virtual size_t cut(std::string_view text) const = 0;
   // The text of tokens. decode(encode(text)) equals `text` to the byte for tokenizers that change no text: bytes, our
-  // own bpe, byte-level BPE without a normalizer.
+  // own bpe but for U+2581, byte-level BPE without a normalizer. Where the tokens end within a character, so do the
+  // bytes.
   virtual std::string decode(std::span<const int32_t> tokens) const = 0;
 };
 

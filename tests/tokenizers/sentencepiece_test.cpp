@@ -101,6 +101,26 @@ TEST(SentencePiece, CutsDoNotShow) {
   EXPECT_GT(cuts, 10u);
 }
 
+// So that a text can be written as it grows: the character is not there yet, and nothing else is in its place.
+TEST(SentencePiece, ACharacterInBytesIsDecodedOnceAllAreThere) {
+  if (!has_sentencepiece()) GTEST_SKIP() << "built without sentencepiece";
+  const auto tokenizer = parse_sentencepiece_tokenizer(train_bpe_tokenizer(lines(), 300), "m", "");
+  const std::string text = "ab \u20ac\xf0\x9f\x98\x80 \u00e9cd\n";
+  std::vector<int32_t> tokens;
+  tokenizer->encode(text, tokens);
+  EXPECT_EQ(tokenizer->decode(tokens), text);
+  for (size_t n = 0; n < tokens.size(); ++n) {
+    const std::string part = tokenizer->decode(std::span(tokens).first(n));
+    EXPECT_EQ(part, text.substr(0, part.size())) << n;
+  }
+  std::vector<int32_t> byte;  // the first of three, alone
+  tokenizer->encode("\u20ac", byte);
+  byte.resize(byte.size() - 2);
+  EXPECT_TRUE(tokenizer->decode(byte).ends_with("\xe2"));
+  byte.push_back(tokens.front());
+  EXPECT_THAT(tokenizer->decode(byte), HasSubstr("\ufffd"));  // is not UTF-8 any more, whatever follows
+}
+
 // More of the same text would not be taken into the sample.
 TEST(SentencePiece, OfASampleThatIsTooSmallItSaysWhatWasTaken) {
   if (!has_sentencepiece()) GTEST_SKIP() << "built without sentencepiece";

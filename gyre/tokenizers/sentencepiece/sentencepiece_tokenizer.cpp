@@ -2,12 +2,15 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <unordered_map>
 #include <utility>
 
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
+#include "gyre/core/utf8.h"
 #include "gyre/tokenizers/sentencepiece/module.h"
 #include "gyre/tokenizers/sentencepiece/sentencepiece_model.h"
 #include "gyre/tokenizers/tokenizer.h"
@@ -131,7 +134,15 @@ class SentencePieceTokenizer final : public Tokenizer {
         words_(Words::of(model)),
         prefix_(model.add_dummy_prefix),
         end_(end),
-        end_text_(model.pieces.at(static_cast<size_t>(end)).text) {}
+        end_text_(model.pieces.at(static_cast<size_t>(end)).text) {
+    for (size_t id = 0; id < model.pieces.size(); ++id) {
+      const SentencePiece& piece = model.pieces[id];  // "<0xE9>"
+      unsigned byte = 0;
+      if (piece.type != SentencePiece::Byte || piece.text.size() != 6) continue;
+      std::from_chars(piece.text.data() + 3, piece.text.data() + 5, byte, 16);
+      bytes_[static_cast<int32_t>(id)] = static_cast<char>(byte);
+    }
+  }
 
   int64_t vocabulary_size() const override { return processor_->pieces(); }
   int32_t end_of_document() const override { return end_; }
@@ -145,7 +156,19 @@ class SentencePieceTokenizer final : public Tokenizer {
     }
     return 0;
   }
-  std::string decode(std::span<const int32_t> tokens) const override { return processor_->decode(tokens); }
+  // Bytes at the end that only begin a character are left as they are, as by other tokenizers. The library would make a
+  // U+FFFD of each, and something else once the others are there: a text that grows could not be written as it does.
+  std::string decode(std::span<const int32_t> tokens) const override {
+    constexpr size_t kMost = 3;  // a fourth byte would end any character
+    std::string bytes;
+    while (bytes.size() < std::min(kMost, tokens.size())) {
+      const auto found = bytes_.find(tokens[tokens.size() - 1 - bytes.size()]);
+      if (found == bytes_.end()) break;
+      bytes.insert(bytes.begin(), found->second);
+    }
+    bytes.erase(0, whole_characters(bytes));
+    return processor_->decode(tokens.first(tokens.size() - bytes.size())).append(bytes);
+  }
 
  private:
   void encode(std::string_view text, bool begins, std::vector<int32_t>& tokens) const {
@@ -167,6 +190,7 @@ class SentencePieceTokenizer final : public Tokenizer {
   bool prefix_;
   int32_t end_;
   std::string end_text_;
+  std::unordered_map<int32_t, char> bytes_;  // of the pieces that stand for a byte
   mutable ScratchPool<WordCache> caches_;
 };
 
