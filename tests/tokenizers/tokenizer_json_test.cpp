@@ -226,6 +226,27 @@ TEST(TokenizerJson, CutsAndThreadsDoNotShow) {
   }
 }
 
+TEST(TokenizerJson, BlanksWithinTokensAreNoPlacesToCut) {
+  const Json vocabulary = {{"</s>", 0}, {"a", 1}, {" ", 2}, {"a ", 3}, {"a a", 4}, {"\u2581", 5}};
+  const auto tokenizer = parse(words_of(vocabulary, Json::array({Json::array({"a", " "}), Json::array({"a ", "a"})})));
+  EXPECT_THAT(encode(*tokenizer, "a a"), ElementsAre(4));
+  EXPECT_EQ(tokenizer->cut("a a"), 0);
+}
+
+// As an exported sentencepiece model has it: without its first blank a part would lack a sign that the whole text has.
+TEST(TokenizerJson, BlanksThatAreStrippedFromAPartAreNoPlacesToCut) {
+  Json json = words_of({{"</s>", 0}, {"a", 1}, {"\u2581", 2}, {"\u2581a", 3}}, {"\u2581 a"});
+  const Json strip = {{"type", "Replace"}, {"pattern", {{"Regex", "\\A +"}}}, {"content", ""}};
+  const Json prepend = {{"type", "Prepend"}, {"prepend", "\u2581"}};
+  const Json signs = {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", "\u2581"}};
+  for (const auto& [steps, at] : {std::pair<Json, size_t>{{prepend, signs}, 3}, {{strip, prepend, signs}, 0}}) {
+    json["normalizer"] = {{"type", "Sequence"}, {"normalizers", steps}};
+    const auto tokenizer = parse(json);
+    EXPECT_THAT(encode(*tokenizer, "a a a"), ElementsAre(3, 3, 3));
+    EXPECT_EQ(tokenizer->cut("a a a"), at);
+  }
+}
+
 TEST(TokenizerJson, EndsDocumentsByConfigurationOrFlag) {
   const Json json = file("byte_level");
   EXPECT_EQ(parse(json, R"({"eos_token": "in"})")->end_of_document(), 256);

@@ -287,18 +287,21 @@ void JsonTokenizer::find_cuts() {
   const auto falls_apart = [&](std::string_view left, std::string_view right) {
     auto parts = words(left, false);
     const auto rest = words(right, true);
+    const auto whole = words(fmt::format("{}{}", left, right), false);
+    // One word, which no token joins at its signs. A blank that is no sign may be within a token.
+    if (splits_signs_) {
+      const std::string& word = whole.front();
+      return word == parts.front().append(rest.front()) && word.find(' ') == std::string::npos;
+    }
     parts.insert(parts.end(), rest.begin(), rest.end());
-    return parts == words(fmt::format("{}{}", left, right), false);
+    return parts == whole;
   };
   using Pairs = std::initializer_list<std::pair<const char*, const char*>>;
   const auto all = [&](Pairs pairs) {
     return std::all_of(pairs.begin(), pairs.end(), [&](const auto& p) { return falls_apart(p.first, p.second); });
   };
-  cuts_at_blanks_ = splits_signs_ || all(Pairs{{"abc", " def"},
-                                               {"a B. Abc", " Def ghi"},
-                                               {"I'm 12 x", " y's\n\n z"},
-                                               {"ab", " c d e 's"},
-                                               {"xABC", " DEF, g"}});
+  cuts_at_blanks_ = all(Pairs{
+      {"abc", " def"}, {"a B. Abc", " Def ghi"}, {"I'm 12 x", " y's\n\n z"}, {"ab", " c d e 's"}, {"xABC", " DEF, g"}});
   cuts_at_lines_ = !pre_tokenizers_.prefixes && !splits_signs_ &&
                    all(Pairs{{"abc\n", "def"}, {"A b.\n", "Def"}, {"12\n", "y"}, {"x!?\n", "It's"}, {"(a)\n", "Zz z"}});
 }
