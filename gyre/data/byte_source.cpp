@@ -20,6 +20,8 @@ namespace {
 constexpr size_t kReadBytes = size_t{1} << 18;
 constexpr std::string_view kGzip("\x1f\x8b", 2), kZstd("\x28\xb5\x2f\xfd", 4);
 constexpr size_t kMaxMagicBytes = 5;
+// A zstd frame without text, after a first byte of 0x50 to 0x5f. Files of pzstd begin with one.
+constexpr std::string_view kSkippable("\x2a\x4d\x18", 3);
 // Other packed formats that users may give, and the command that unpacks each.
 constexpr std::string_view kXz("\xfd\x37zXZ", 5);
 constexpr std::pair<std::string_view, const char*> kOtherPacked[] = {
@@ -39,6 +41,12 @@ class Input {
   bool begins_with(std::string_view magic) {
     fill(kMaxMagicBytes);
     return std::string_view(buffer_.data() + begin_, end_ - begin_).starts_with(magic);
+  }
+  bool begins_with_zstd() {
+    if (begins_with(kZstd)) return true;
+    const std::span<const char> first = rest();
+    return first.size() > kSkippable.size() && (first[0] & 0xF0) == 0x50 &&
+           std::string_view(first.data() + 1, kSkippable.size()) == kSkippable;
   }
   int64_t taken() const { return read_; }
   [[noreturn]] void fail(const std::string& what) const { throw InputError(fmt::format("{}: {}", name_, what)); }
@@ -180,7 +188,7 @@ class ZstdBytes final : public ByteSource {
 std::unique_ptr<ByteSource> open_bytes(int descriptor, const std::string& name) {
   Input input(descriptor, name);
   if (input.begins_with(kGzip)) return std::make_unique<GzipBytes>(std::move(input));
-  if (input.begins_with(kZstd)) return std::make_unique<ZstdBytes>(std::move(input));
+  if (input.begins_with_zstd()) return std::make_unique<ZstdBytes>(std::move(input));
   for (const auto& [magic, unpack] : kOtherPacked) {
     if (input.begins_with(magic)) {
       input.fail(fmt::format(
