@@ -2,8 +2,7 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <torch/nn/utils/clip_grad.h>
-#include <torch/optim/adamw.h>
+#include <torch/torch.h>
 
 #include <cmath>
 #include <stdexcept>
