@@ -135,7 +135,7 @@ StudyResult summarise(const Study& study, std::vector<ArmResult> arms) {
       "that mean is at most the target.",
       counted(study.smooth, "update"));
   if (const size_t all = study_arms(study).size(); arms.size() < all) {
-    result.target_rule += fmt::format(" {} of {} are left out: their runs have not all ended.", all - arms.size(),
+    result.target_rule += fmt::format(" Left out: {} of {}, whose runs have not all ended.", all - arms.size(),
                                       counted(static_cast<int64_t>(all), "arm"));
   }
   for (ArmResult& arm : arms) {

@@ -348,7 +348,7 @@ TEST_F(StudyFiles, AReportLeavesOutAnArmUntilAllItsRatesAreTried) {
     options.report_only = true;
     const auto result = run_study(study, options);
     EXPECT_THAT(result->target_rule,
-                HasSubstr(fmt::format(" {} of {} arms are left out", arms.size() - result->arms.size(), arms.size())));
+                HasSubstr(fmt::format(" Left out: {} of {} arms, ", arms.size() - result->arms.size(), arms.size())));
     return result->arms.size();
   };
   const auto tried = trials(study, arms, 0);
@@ -384,7 +384,7 @@ TEST(Results, TargetsAndSlowdowns) {
   EXPECT_FALSE(result.arms[3].targets[0].updates);
   const std::string text = to_markdown(result);
   EXPECT_THAT(text, HasSubstr("| AdamW | 3 (1.00) | 4 (1.33) |"));
-  EXPECT_THAT(text, Not(HasSubstr("left out")));
+  EXPECT_THAT(text, Not(HasSubstr("Left out")));
   EXPECT_THAT(text, HasSubstr("| rotation, no stash | 2 (1.00) | diverged |"));
   EXPECT_THAT(to_csv(result), HasSubstr("\"AdamW\",4,0.001,0,2,,2,4,2,1.3333333333333333"));
   EXPECT_THAT(to_json(result), HasSubstr("\"updates\": 4"));
