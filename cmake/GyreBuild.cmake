@@ -125,8 +125,14 @@ function(gyre_test room)
     gyre_use_torch(gyre_${room}_test PRIVATE)
   endif()
   # Cases named *.Slow* are long studies. `ctest -L slow` runs them; the default test command leaves them out.
-  gtest_discover_tests(gyre_${room}_test TEST_PREFIX ${room}. TEST_FILTER "-*.Slow*" DISCOVERY_TIMEOUT 60
-                       PROPERTIES LABELS ${room} TIMEOUT 600)
-  gtest_discover_tests(gyre_${room}_test TEST_PREFIX ${room}. TEST_FILTER "*.Slow*" DISCOVERY_TIMEOUT 60
-                       TEST_LIST gyre_${room}_slow_tests PROPERTIES LABELS slow TIMEOUT 7200)
+  set(suites ${CMAKE_CURRENT_BINARY_DIR}/gyre_${room}_suites.cmake)
+  set(lists ${PROJECT_SOURCE_DIR}/cmake/ListSuites.cmake)
+  add_custom_command(TARGET gyre_${room}_test POST_BUILD BYPRODUCTS ${suites} VERBATIM
+                     COMMAND ${CMAKE_COMMAND} -D PROGRAM=$<TARGET_FILE:gyre_${room}_test> -D PREFIX=${room}. -D LABEL=${room}
+                             -D FILE=${suites} -P ${lists})
+  set_property(TARGET gyre_${room}_test APPEND PROPERTY LINK_DEPENDS ${lists})
+  # Until it is built, ctest says so.
+  set(include ${CMAKE_CURRENT_BINARY_DIR}/gyre_${room}_include.cmake)
+  file(WRITE ${include} "if(EXISTS \"${suites}\")\n  include(\"${suites}\")\nelse()\n  add_test(${room}.NOT_BUILT NOT_BUILT)\nendif()\n")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${include})
 endfunction()

@@ -50,7 +50,6 @@ endif()
 
 if(GYRE_TORCH AND GYRE_TESTS)
   find_package(GTest REQUIRED)
-  include(GoogleTest)
 endif()
 if(GYRE_TORCH AND GYRE_BENCH)
   find_package(benchmark)
