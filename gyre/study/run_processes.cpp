@@ -14,6 +14,7 @@
 #include "gyre/core/exit_code.h"
 #include "gyre/core/files.h"
 #include "gyre/launch/child_process.h"
+#include "gyre/model/settings/special_tokens.h"
 #include "gyre/study/curves.h"
 
 namespace gyre {
@@ -200,11 +201,11 @@ class RunProcesses {
 
 }  // namespace
 
-RunStatus status_of(const std::filesystem::path& directory, const Config& wanted) {
+RunStatus status_of(const std::filesystem::path& directory, const Config& of_study) {
   const auto file = directory / "config.toml";
   if (!std::filesystem::exists(file)) return RunStatus::Absent;
-  Config found = load_config(file, {});
-  if (wanted.model.vocabulary == 0) found.model.vocabulary = 0;  // it was taken from the data
+  Config found = load_config(file, {}), wanted = of_study;
+  leave_as_begun(found.model, wanted.model);
   found.run.checkpoint_minutes = wanted.run.checkpoint_minutes;  // may differ: it decides only when the run saves
   if (!(found == wanted)) {
     throw InputError(

@@ -22,12 +22,6 @@ void check_executor(const Config& config, const Ranks* ranks) {
                   config.pipeline.executor, ranks->world()));
 }
 
-// What a resumed run's configuration leaves to its data stays what it was when the run began.
-void leave_as_begun(ModelSettings& model, const ModelSettings& begun) {
-  model.vocabulary = begun.vocabulary;
-  if (model.kind == begun.kind) take_tokens(given_tokens(begun), model);
-}
-
 // Hosts may have data at different places. What is there is compared by itself.
 Config without_places(Config config) {
   const auto forget = [](std::string& path) {
@@ -54,7 +48,7 @@ Config session_config(const TrainOptions& options, const RunDirectory& run) {
   }
   Config config = load_config(file, options.overrides, Tokens::Needed, add_faults_of_run);
   if (options.resume && config.model.vocabulary == 0 && run.has_run()) {
-    leave_as_begun(config.model, run.load_config().model);
+    leave_as_begun(run.load_config().model, config.model);
   }
   check_executor(config, options.ranks);
   return config;

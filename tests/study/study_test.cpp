@@ -14,6 +14,7 @@
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/core/random.h"
+#include "gyre/model/settings/special_tokens.h"
 #include "gyre/study/results.h"
 #include "gyre/study/run_processes.h"
 #include "gyre/study/run_study.h"
@@ -332,6 +333,22 @@ TEST_F(StudyFiles, ARunIsDoneBegunOrSomebodyElses) {
   EXPECT_EQ(status_of(directory, config), RunStatus::Finished);
   config.optimizer.lr *= 2;
   EXPECT_THROW(status_of(directory, config), InputError);
+}
+
+TEST_F(StudyFiles, SpecialTokensThatARunTookFromItsDataAreNoOtherSettings) {
+  std::string toml = kStudy;
+  toml.insert(toml.find("[model]") + 8, "kind = \"bert\"\n");
+  const Study study = parse_study(toml, "study.toml");
+  const Config config = final_runs(study, study_arms(study), 0, 1e-3)[0].config;
+  Config resolved = config;
+  resolved.model.vocabulary = 61;
+  take_tokens({{"[CLS]", 2}, {"[SEP]", 3}, {"[MASK]", 4}}, resolved.model);
+  ASSERT_FALSE(has_open_tokens(resolved.model));
+  write("run/config.toml", to_toml(resolved));
+  EXPECT_EQ(status_of(root_ / "run", config), RunStatus::Begun);
+  Config other = resolved;
+  other.model.vocabulary = 62;
+  EXPECT_THROW(status_of(root_ / "run", other), InputError) << "the study gives another";
 }
 
 TEST_F(StudyFiles, AReportLeavesOutAnArmUntilAllItsRatesAreTried) {

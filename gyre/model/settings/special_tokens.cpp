@@ -51,4 +51,10 @@ void take_tokens(const std::map<std::string, int64_t>& numbers, ModelSettings& s
   for (const TokenOption& option : options) *option.number = numbers.at(option.text);
 }
 
+void leave_as_begun(const ModelSettings& begun, ModelSettings& settings) {
+  if (settings.vocabulary != 0) return;
+  settings.vocabulary = begun.vocabulary;
+  if (settings.kind == begun.kind) take_tokens(given_tokens(begun), settings);
+}
+
 }  // namespace gyre

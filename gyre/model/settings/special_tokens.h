@@ -18,5 +18,7 @@ bool has_open_tokens(const ModelSettings& settings);
 // If the settings leave the numbers open, and `numbers` has all the tokens, within the vocabulary if that is known:
 // gives them these numbers.
 void take_tokens(const std::map<std::string, int64_t>& numbers, ModelSettings& settings);
+// What settings without a vocabulary leave to a run's data is as it was when the run began with `begun`.
+void leave_as_begun(const ModelSettings& begun, ModelSettings& settings);
 
 }  // namespace gyre
