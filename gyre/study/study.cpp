@@ -41,7 +41,10 @@ void for_each_field(SomeStudy& s, Visit&& visit) {
 template <typename Visit>
 void for_each_field(StudyMethod& m, Visit&& visit) {
   visit("name", m.name, Range{}, "name of the method in tables and charts");
-  visit("set", m.set, Range{}, "configuration keys that define the method: \"table.key=value\"");
+  visit("set", m.set, Range{},
+        "configuration keys that define the method: \"table.key=value\"; not those that the study's or the method's "
+        "lists "
+        "give, such as pipeline.stages");
   visit("learning_rates", m.learning_rates, between(0, 1e6),
         "peak learning rates to try instead of the study's; empty: the study's");
   visit("stages", m.stages, between(1, 1 << 16), "those of the study's stages to run the method with; empty: all");
@@ -91,6 +94,28 @@ void read_methods(const toml::table& study_table, Study& study, Faults& faults) 
                                    printable(method.name), fault));
     }
     study.methods.push_back(std::move(method));
+  }
+}
+
+// A key in a method's `set` that the study decides would be replaced without a word, and the table would compare
+// something else than it says.
+void refuse_replaced_keys(const Study& study) {
+  for (const StudyMethod& method : study.methods) {
+    const std::map<std::string, std::pair<const char*, bool>> replaced = {
+        {"pipeline.stages", {"[study] stages", true}},
+        {"run.seed", {"[study] seeds", true}},
+        {"pipeline.schedule", {"[study] schedules", !study.schedules.empty()}},
+        {"pipeline.weights", {"[study] weights", !study.weights.empty()}},
+        {"optimizer.lr",
+         {method.learning_rates.empty() ? "[study] learning_rates" : "the method's learning_rates",
+          !method.learning_rates.empty() || !study.learning_rates.empty()}},
+    };
+    for (const std::string& set : method.set) {
+      const auto found = replaced.find(set.substr(0, set.find('=')));
+      if (found == replaced.end() || !found->second.second) continue;
+      throw InputError(fmt::format("{}: [[study.method]] \"{}\": set {}: a study takes that from {}; give it there",
+                                   study.origin, printable(method.name), printable(set), found->second.first));
+    }
   }
 }
 
@@ -196,6 +221,7 @@ Study parse_study(std::string_view toml, const std::string& origin) {
   for (const StudyMethod& method : study.methods) {
     refuse_twice(fmt::format("[[study.method]] \"{}\" learning_rates", printable(method.name)), method.learning_rates);
   }
+  refuse_replaced_keys(study);
   if (study.stages.empty()) study.stages = {base.pipeline.stages};
   if (study.schedules.empty()) study.schedules = {""};
   if (study.weights.empty()) study.weights = {""};

@@ -176,10 +176,30 @@ TEST(Study, NoTwoOfItsMethodsAreTheSame) {
   const std::string b = "[[study.method]]\nname = \"b\"\n";
   EXPECT_EQ(study("", b), same);
   EXPECT_EQ(study("", b + "set = [\"optimizer.kind=adamw\"]\n"), same) << "which is the configuration's own";
-  EXPECT_EQ(study("weights = [\"stash\"]\n", b + "set = [\"pipeline.weights=latest\"]\n"), same)
-      << "the study's weights replace the method's";
   EXPECT_EQ(study("", b + "learning_rates = [0.25, 0.5]\n"), "accepted") << "it chooses from other rates";
   EXPECT_EQ(study("stages = [1, 2]\n", "stages = [1]\n" + b + "stages = [2]\n"), "accepted");
+}
+
+TEST(Study, AMethodDoesNotSetWhatTheStudyDecides) {
+  const auto study = [](const std::string& keys, const std::string& own) {
+    return complaint(kBase + "[study]\nsmooth = 5\n" + keys + "[[study.method]]\nname = \"a\"\n" + own);
+  };
+  EXPECT_EQ(
+      study("", "set = [\"optimizer.kind=muon\", \"pipeline.stages=4\"]\n"),
+      "study.toml: [[study.method]] \"a\": set pipeline.stages=4: a study takes that from [study] stages; give it "
+      "there");
+  EXPECT_THAT(study("", "set = [\"run.seed=2\"]\n"),
+              HasSubstr("set run.seed=2: a study takes that from [study] seeds"));
+  const std::string schedule = "set = [\"pipeline.schedule=gpipe\"]\n",
+                    weights = "set = [\"pipeline.weights=stash\"]\n";
+  EXPECT_EQ(study("", schedule), "accepted");
+  EXPECT_THAT(study("schedules = [\"1f1b\"]\n", schedule), HasSubstr("from [study] schedules"));
+  EXPECT_EQ(study("", weights), "accepted");
+  EXPECT_THAT(study("weights = [\"latest\"]\n", weights), HasSubstr("from [study] weights"));
+  const std::string rate = "set = [\"optimizer.lr=0.5\"]\n";
+  EXPECT_EQ(study("", rate), "accepted");
+  EXPECT_THAT(study("learning_rates = [0.1]\n", rate), HasSubstr("from [study] learning_rates"));
+  EXPECT_THAT(study("", rate + "learning_rates = [0.1]\n"), HasSubstr("from the method's learning_rates"));
 }
 
 // Directories are named after methods and schedules together, so different pairs of them may have one name.
