@@ -102,6 +102,24 @@ refuses "127.0.0.1:$port: the port is taken" come 0 2 "${train[@]}"
 refuses "127.0.0.1:$port: something listens there and does not answer" come 1 2 "$gyre" train run.toml --meet-within 1
 kill $mute
 
+# Another program answers there, and not as rank 0 would.
+free_port
+python3 -c '
+import socket, sys
+listener = socket.socket()
+listener.bind(("127.0.0.1", int(sys.argv[1])))
+listener.listen()
+print("ready", flush=True)
+while True:
+    connection = listener.accept()[0]
+    connection.recv(1000)
+    connection.sendall(b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
+    connection.close()' $port >ready &
+web=$!
+read -r _ <ready
+refuses "127.0.0.1:$port: something answers there that is not rank 0; is it another program's port?" come 1 2 "${train[@]}"
+kill $web
+
 # Another run is there: before the two ranks of this one have met, and after.
 free_port
 in_background 0 2 "${train[@]}" --out mixed --job one

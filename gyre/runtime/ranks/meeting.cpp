@@ -146,7 +146,10 @@ void Ranks::end_others(int exit_code) {
 }
 
 void Ranks::refuse(const std::exception& error) {
-  refuse(explain_torch(error), exit_code_of(error));
+  try {
+    refuse(explain_torch(error), exit_code_of(error));
+  } catch (const Error&) {  // nobody can be told; the caller's error says more than that
+  }
 }
 
 void Ranks::meet(const RankFacts& given, std::set<std::pair<int, int>> pairs, double silence_seconds,

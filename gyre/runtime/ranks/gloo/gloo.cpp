@@ -186,9 +186,17 @@ class GlooRendezvous final : public Rendezvous {
   }
   bool leave_first(const std::string& key, const std::string& note) override {
     const Deadline deadline = answers_within(place_.deadline);
-    const bool is_first = reach([&] { return store_->add(key + "/left", 1) == 1; });
-    if (is_first) leave(key, note);
-    return is_first;
+    const int64_t count = reach([&] { return store_->add(key + "/left", 1); });
+    // c10d takes whatever is answered for a number, also the words of another program.
+    constexpr int64_t kMostAtOnePlace = int64_t{1} << 20;
+    if (count < 1 || count > kMostAtOnePlace) {
+      throw InputError(
+          fmt::format("{}: something answers there that is not rank 0; is it another program's port? Set "
+                      "MASTER_ADDR to rank 0's host, and MASTER_PORT to a port that is free there",
+                      name_of(place_)));
+    }
+    if (count == 1) leave(key, note);
+    return count == 1;
   }
   bool has(const std::string& key) override {
     const Deadline deadline = answers_within(place_.deadline);
