@@ -3,16 +3,17 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <type_traits>
 
 #include "gyre/build/build.h"
 #include "gyre/core/error.h"
 #include "gyre/core/json_fields.h"
 #include "gyre/core/text.h"
+#include "gyre/model/settings/special_tokens.h"
 
 namespace gyre {
 namespace {
 
-constexpr const char* kVocabulary = "model.vocabulary";
 constexpr const char* kAccumulate = "pipeline.accumulate";  // only whether it is more than 1 matters
 
 [[noreturn]] void refuse(const std::string& origin, const std::string& what) {
@@ -21,6 +22,21 @@ constexpr const char* kAccumulate = "pipeline.accumulate";  // only whether it i
 
 std::string value_of(const nlohmann::json* value) {
   return value == nullptr ? "nothing" : printable(value->dump());
+}
+
+// The model's settings with the numbers that were measured: its vocabulary and those of its kind.
+ModelSettings with_measured_numbers(const MeasuredLayers& measured, ModelSettings model) {
+  const auto take = [&](const std::string& key, int64_t& number) {
+    const auto found = measured.settings.find(key);
+    if (found != measured.settings.end()) number = whole_number(found->second).value_or(number);
+  };
+  take("model.vocabulary", model.vocabulary);
+  const auto own = model.own.tables().find(model.kind);
+  if (own == model.own.tables().end()) return model;
+  own->second.each_option([&](const std::string& key, auto& field, auto&&...) {
+    if constexpr (std::is_same_v<decltype(field), int64_t&>) take(fmt::format("model.{}.{}", model.kind, key), field);
+  });
+  return model;
 }
 
 }  // namespace
@@ -49,9 +65,7 @@ void take_profile(const MeasuredLayers& measured, const std::string& origin, Con
     const auto found = measured.settings.find(key);
     return found == measured.settings.end() ? nullptr : &found->second;
   };
-  if (const nlohmann::json* vocabulary = measured_with(kVocabulary); config.model.vocabulary == 0 && vocabulary) {
-    config.model.vocabulary = whole_number(*vocabulary).value_or(0);
-  }
+  leave_as_begun(with_measured_numbers(measured, config.model), config.model);
   for (const auto& [key, value] : profile_settings(config)) {
     const nlohmann::json* before = measured_with(key);
     const auto several = [](const nlohmann::json& count) { return whole_number(count).value_or(0) > 1; };

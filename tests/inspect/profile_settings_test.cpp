@@ -74,6 +74,18 @@ TEST(ProfileSettings, TheVocabularyIsThatOfTheMeasurement) {
   EXPECT_EQ(config.model.vocabulary, 40);
 }
 
+TEST(ProfileSettings, SpecialTokensAreThoseOfTheMeasurementWithItsVocabulary) {
+  const std::vector<std::string> given = {"model.kind=bert", "model.bert.classify_token=2",
+                                          "model.bert.separator_token=3", "model.bert.mask_token=4"};
+  Config config = config_with_settings({"model.kind=bert", "model.vocabulary=0"});
+  take_profile(measured_with(config_with_settings(given)), "plan.json", config);
+  EXPECT_EQ(config.model, config_with_settings(given).model);
+  config = config_with_settings({"model.kind=bert"});
+  EXPECT_THAT([&] { take_profile(measured_with(config_with_settings(given)), "plan.json", config); },
+              testing::ThrowsMessage<InputError>(HasSubstr("token = 2, and the configuration has -1")))
+      << "with a vocabulary, open tokens are its last";
+}
+
 TEST(ProfileSettings, LayersAreThoseOfTheModel) {
   Config config = config_with_settings({});
   MeasuredLayers measured = measured_with(config);
