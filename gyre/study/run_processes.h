@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -27,6 +28,8 @@ struct RunProcessesOptions {
 enum class RunStatus { Absent, Begun, Finished, Diverged };
 // Throws InputError if `directory` has a run that was made with other settings.
 RunStatus status_of(const std::filesystem::path& directory, const Config& config);
+// The checksums of the data that a run was trained on, as its newest checkpoint has them; empty if none can be read.
+std::map<std::string, std::string> data_of(const std::filesystem::path& directory);
 
 // Checks the runs that are not there yet, as `gyre train --check` does, so that what one of the last would be refused
 // for is reported before the first begins. Returns false if it was stopped. Errors: InputError, RunError.

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "gyre/config/schedule_options.h"
 #include "gyre/core/error.h"
@@ -92,6 +95,7 @@ class StudyRunner {
 
   void account(const StudyRun& run, RunStatus status) {
     ++done_;
+    check_data(run);
     const Curve curve = read_curve(metrics_of(run));
     const auto loss = smoothed(curve.loss, study_.smooth);
     const bool finished = status == RunStatus::Finished;
@@ -102,6 +106,27 @@ class StudyRunner {
     options_.say(fmt::format("[{}/{}] {}: {}, {}", done_, total_, run.directory,
                              finished ? fmt::format("loss {:.4f}", loss.back()) : "diverged",
                              human_duration(curve.seconds.empty() ? 0 : curve.seconds.back())));
+  }
+
+  // Throws InputError if the data has changed since another run was trained on it: their losses would be compared as if
+  // it had not.
+  void check_data(const StudyRun& run) {
+    const auto directory = launcher_.root / run.directory;
+    const auto data = data_of(directory);
+    const auto known = std::ranges::find_if(data_, [&](const TrainedOn& one) { return one.given == run.config.data; });
+    if (known == data_.end()) {
+      if (!data.empty()) data_.push_back({run.config.data, directory, data});
+      return;
+    }
+    for (const auto& [file, checksum] : data) {
+      const auto before = known->files.find(file);
+      if (before == known->files.end() || before->second == checksum) continue;
+      throw InputError(
+          fmt::format("{}: was trained on another {} than {}: the data has changed since one of them; choose another "
+                      "--out, or remove "
+                      "the runs of the data that is gone",
+                      directory.string(), printable(file), known->run.string()));
+    }
   }
 
   // Chooses each arm's learning rate from its trials, and returns the final runs that are not trials too.
@@ -167,11 +192,19 @@ class StudyRunner {
     return launcher_.root / run.directory / "metrics.jsonl";
   }
 
+  // The data of a run, as it is given and as it was then.
+  struct TrainedOn {
+    DataSettings given;
+    std::filesystem::path run;
+    std::map<std::string, std::string> files;  // checksums
+  };
+
   const Study& study_;
   const RunStudyOptions& options_;
   std::vector<StudyArm> arms_;
   std::vector<ArmResult> results_;            // by arm
   std::vector<std::optional<double>> rates_;  // by arm: the chosen learning rate
+  std::vector<TrainedOn> data_;               // the first of each
   RunProcessesOptions launcher_;
   size_t done_ = 0, total_ = 0;
 };

@@ -11,6 +11,7 @@
 #include <numeric>
 #include <set>
 
+#include "gyre/checkpoint/format/manifest.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/core/random.h"
@@ -394,6 +395,47 @@ TEST_F(StudyFiles, AReportLeavesOutAnArmUntilAllItsRatesAreTried) {
   EXPECT_EQ(compared(), 0U) << "the other rate may be the better one";
   finish(tried[1]);
   EXPECT_EQ(compared(), 1U);
+}
+
+TEST_F(StudyFiles, RunsOfDataThatHasChangedBetweenThemAreNotCompared) {
+  const Study study = parse_study(kStudy, "study.toml");
+  const auto finish = [&](const StudyRun& run, int64_t step, const std::string& checksum) {
+    Manifest manifest;
+    manifest.record.step = step;
+    manifest.record.data = {{"train.bin", checksum}};
+    for (const char* file : {"model.safetensors", "optimizer.safetensors"}) {
+      manifest.files[file] = {1, "0123456789abcdef0123456789abcdef"};
+    }
+    const std::string directory = "runs/" + run.directory;
+    write(directory + "/config.toml", to_toml(run.config));
+    write(directory + "/metrics.jsonl",
+          "{\"event\":\"step\",\"step\":1,\"loss\":2}\n{\"event\":\"end\",\"step\":1,\"status\":\"finished\"}\n");
+    write(fmt::format("{}/checkpoints/step-{:08}/manifest.json", directory, step), to_text(manifest));
+  };
+  const auto report = [&]() -> std::string {
+    RunStudyOptions options;
+    options.root = root_;
+    options.report_only = true;
+    try {
+      run_study(study, options);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "compared";
+  };
+  const auto tried = trials(study, study_arms(study), 0);
+  finish(tried[0], 40, "one");
+  finish(tried[1], 30, "two");
+  const std::string runs = (root_ / "runs").string();
+  EXPECT_EQ(report(),
+            fmt::format("{}/{}: was trained on another train.bin than {}/{}: the data has changed since one of "
+                        "them; choose another --out, or remove the runs of the data that is gone",
+                        runs, tried[1].directory, runs, tried[0].directory));
+  finish(tried[1], 100000000, "one");
+  EXPECT_EQ(report(), "compared") << "the newest checkpoint says what the run was trained on";
+  write("runs/" + tried[1].directory + "/checkpoints/step-100000000/manifest.json", "{");
+  std::filesystem::remove_all(root_ / "runs" / tried[1].directory / "checkpoints/step-00000030");
+  EXPECT_EQ(report(), "compared") << "nothing is known";
 }
 
 ArmResult arm_of(size_t method, int64_t stages, std::vector<double> loss) {
