@@ -123,8 +123,7 @@ class StudyRunner {
       if (before == known->files.end() || before->second == checksum) continue;
       throw InputError(
           fmt::format("{}: was trained on another {} than {}: the data has changed since one of them; choose another "
-                      "--out, or remove "
-                      "the runs of the data that is gone",
+                      "--out, or remove the runs of the data that is gone",
                       directory.string(), printable(file), known->run.string()));
     }
   }

@@ -42,9 +42,8 @@ template <typename Visit>
 void for_each_field(StudyMethod& m, Visit&& visit) {
   visit("name", m.name, Range{}, "name of the method in tables and charts");
   visit("set", m.set, Range{},
-        "configuration keys that define the method: \"table.key=value\"; not those that the study's or the method's "
-        "lists "
-        "give, such as pipeline.stages");
+        "configuration keys that define the method: \"table.key=value\"; not those that the study's or the "
+        "method's lists give, such as pipeline.stages");
   visit("learning_rates", m.learning_rates, between(0, 1e6),
         "peak learning rates to try instead of the study's; empty: the study's");
   visit("stages", m.stages, between(1, 1 << 16), "those of the study's stages to run the method with; empty: all");
@@ -246,6 +245,12 @@ Study parse_study(std::string_view toml, const std::string& origin) {
         throw InputError(fmt::format("{}: [study] smooth is {}, more than the {} of a run of \"{}\"", origin,
                                      study.smooth, counted(run.config.run.updates, "update"),
                                      printable(study.methods[arms[arm].method].name)));
+      }
+      if (!run.config.run.prometheus.empty()) {
+        throw InputError(fmt::format(
+            "{}: [run] prometheus: all runs of a study would write that one file; leave it out, and watch a study with "
+            "gyre top",
+            origin));
       }
       of_method(study, arms[arm], [&] { return build_schedule(run.config); });
     }

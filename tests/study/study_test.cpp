@@ -203,6 +203,17 @@ TEST(Study, AMethodDoesNotSetWhatTheStudyDecides) {
   EXPECT_THAT(study("", rate + "learning_rates = [0.1]\n"), HasSubstr("from the method's learning_rates"));
 }
 
+TEST(Study, RunsDoNotWriteOneFile) {
+  const std::string refused =
+      "study.toml: [run] prometheus: all runs of a study would write that one file; leave it out, and watch a study "
+      "with gyre top";
+  EXPECT_EQ(complaint(kBase + "prometheus = \"a.prom\"\n[study]\nsmooth = 5\n[[study.method]]\nname = \"a\"\n"),
+            refused);
+  EXPECT_EQ(complaint(kBase + "[study]\nsmooth = 5\n[[study.method]]\nname = \"a\"\n"
+                              "set = [\"run.prometheus=a.prom\"]\n"),
+            refused);
+}
+
 // Directories are named after methods and schedules together, so different pairs of them may have one name.
 TEST(Study, NoTwoOfItsArmsShareADirectory) {
   const auto study = [](const std::string& schedules, const std::string& other) {
