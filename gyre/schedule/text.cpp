@@ -23,6 +23,13 @@ std::string actions_text(const std::vector<Action>& actions, int pipelines) {
   return text;
 }
 
+// The name as a file can have it: what follows a # there is a comment. A CSV file's name is its path.
+std::string name_text(const std::string& name) {
+  std::string text = printable(name);
+  std::ranges::replace(text, '#', '_');
+  return text;
+}
+
 // Reads the lines of a schedule file; every error names the file and the line.
 class Parser {
  public:
@@ -155,10 +162,10 @@ class Parser {
 }  // namespace
 
 std::string to_text(const Schedule& schedule) {
-  std::string text =
-      fmt::format("{}\nname {}\nstages {}\npipelines {}\nworkers {}\nwindow {}\nshift {}\nkind {}\nweights {}\n",
-                  kFirstLine, schedule.name, schedule.stages, schedule.pipelines, schedule.workers, schedule.window,
-                  schedule.shift, schedule.forward_only ? "forward-only" : "training", to_string(schedule.weights));
+  std::string text = fmt::format(
+      "{}\nname {}\nstages {}\npipelines {}\nworkers {}\nwindow {}\nshift {}\nkind {}\nweights {}\n", kFirstLine,
+      name_text(schedule.name), schedule.stages, schedule.pipelines, schedule.workers, schedule.window, schedule.shift,
+      schedule.forward_only ? "forward-only" : "training", to_string(schedule.weights));
   for (const auto& pipeline : schedule.placement) text += fmt::format("placement {}\n", fmt::join(pipeline, " "));
   for (const auto& shard : schedule.owner) text += fmt::format("owner {}\n", fmt::join(shard, " "));
   for (int worker = 0; worker < schedule.workers; ++worker) {

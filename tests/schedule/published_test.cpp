@@ -12,6 +12,7 @@
 #include "gyre/schedule/csv.h"
 #include "gyre/schedule/delay.h"
 #include "gyre/schedule/schedule_settings.h"
+#include "gyre/schedule/text.h"
 #include "gyre/schedule/validate.h"
 #include "schedule/refusal.h"
 #include "support/source_directory.h"
@@ -273,6 +274,8 @@ TEST(Csv, ComesBackTheSame) {
     EXPECT_EQ(makespan(read, 8, ComputeCosts{}), makespan(schedule, 8, ComputeCosts{}));
   }
   EXPECT_EQ(to_csv(make_schedule({"1f1b", 2, 2}), 2), "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
+  const Schedule numbered = parse_csv("0F0,0B0\n", "#1.csv");
+  EXPECT_EQ(parse_schedule(to_text(numbered), "a.sched").name, "_1.csv") << "what follows # is a comment in a file";
   const Schedule idle = parse_csv("0F0,,,0B0\r\n,1F0,1B0,\r\n", "idle.csv");
   EXPECT_NO_THROW(validate(idle));
 }
