@@ -264,14 +264,16 @@ class DryRun {
   }
 
   [[noreturn]] void fail(int worker, const Action& action, const std::string& what) const {
-    fail_validation(schedule_, worker, action, what + "\n" + grid());
+    fail_validation(schedule_, worker, action, what + "\n" + grid(worker));
   }
   std::string text(const Action& action) const { return to_string(action, schedule_.pipelines); }
 
-  // The next few actions of each worker; the first column is the one that it is at.
-  std::string grid() const {
+  // The next few actions of the worker and those around it; the first column is the one that each is at.
+  std::string grid(int around) const {
+    constexpr int kMostRows = 16;
     std::string text;
-    for (size_t worker = 0; worker < cursors_.size() && worker < 16; ++worker) {
+    const int first = std::max(0, std::min(around - kMostRows / 2, schedule_.workers - kMostRows));
+    for (int worker = first; worker < schedule_.workers && worker < first + kMostRows; ++worker) {
       text += fmt::format("  worker {:<3}", worker);
       ProgramCursor cursor = cursors_[worker];
       for (int column = 0; column < 8 && cursor.peek(); ++column, cursor.advance())

@@ -204,6 +204,21 @@ TEST(Validate, NamesTheOffendingAction) {
   }
 }
 
+TEST(Validate, ShowsTheProgramsAroundTheOffendingAction) {
+  Schedule schedule = make_schedule({"gpipe", 40, 2});
+  for (const size_t worker : {0, 20, 39}) {
+    Schedule bad = schedule;
+    std::swap(bad.programs[worker].period[0], bad.programs[worker].period[2]);  // a backward before its forward
+    try {
+      validate(bad);
+      FAIL();
+    } catch (const InputError& error) {
+      EXPECT_THAT(error.what(), ::testing::HasSubstr(fmt::format("\n  worker {:<3} {:>6}B0", worker, worker)));
+      EXPECT_EQ(std::ranges::count(std::string(error.what()), '\n'), 16);
+    }
+  }
+}
+
 TEST(Validate, FindsADeadlockAcrossWorkers) {
   // Each worker's order is valid by itself, but together they wait for each other.
   Schedule schedule = make_schedule({"gpipe", 2, 2});
