@@ -54,11 +54,16 @@ void visit_backward(std::span<const LayerProfile> layers, const Kept& kept, bool
   }
 }
 
+// Both are estimates, and a layer of someone's own may give the second alone.
+int64_t most_passing(const LayerProfile& layer) {
+  return std::max(layer.passing_bytes, layer.weights_passing_bytes);
+}
+
 // The most that a backward holds besides what is kept until then, which is `kept_bytes`.
 int64_t passing_bytes(std::span<const LayerProfile> layers, const Kept& kept, int64_t kept_bytes, bool splits) {
   int64_t max = 0;
   visit_backward(layers, kept, splits, [&](const LayerProfile& layer, int64_t held) {
-    max = std::max(max, held + layer.passing_bytes - kept_bytes);
+    max = std::max(max, held + most_passing(layer) - kept_bytes);
   });
   return max;
 }

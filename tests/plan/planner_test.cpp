@@ -321,6 +321,22 @@ TEST(Plan, GradientsTakeThePlaceOfActivationsLayerByLayer) {
   EXPECT_EQ(before_its_own.replaced_bytes, (30 + 55 + 40) - (30 + 50 + 2)) << "40 without the gradients of its weights";
 }
 
+// A layer of someone's own may say only what its backward holds beside the gradients of its weights.
+TEST(Plan, WhatABackwardHoldsIsAtLeastWhatItHoldsBesideItsGradients) {
+  std::vector<LayerProfile> layers(1);
+  layers[0].forward = layers[0].backward_input = layers[0].backward_weights = 1;
+  layers[0].activation_bytes = 10;
+  layers[0].gradient_bytes = 5;
+  layers[0].weights_passing_bytes = 7;
+  const Schedule one = make_schedule({.name = "1f1b", .stages = 1, .window = 1});
+  const StageCost cost = stage_costs(layers, one, 1, false, 100).stages[0];
+  EXPECT_EQ(cost.passing_bytes, 7);
+  EXPECT_EQ(cost.replaced_bytes, 0);
+  PlanOptions options;
+  options.tokens_per_microbatch = 100;
+  EXPECT_NO_THROW(make_plan(layers, options));
+}
+
 // Bytes that only a split backward holds count if the schedule splits the stage's backward.
 TEST(Plan, LogitsOfASplitBackwardAreHeld) {
   auto layers = profiles(4, 2);
