@@ -110,11 +110,15 @@ double checkpoint_stall(const CostModel& costs, const std::vector<WorkerMemory>&
 double Simulation::utilisation() const {
   double sum = 0;
   for (double seconds : busy) sum += seconds;
-  return makespan > 0 ? sum / (makespan * static_cast<double>(busy.size())) : 0;
+  return makespan > 0 ? std::min(1.0, sum / (makespan * static_cast<double>(busy.size()))) : 0;
 }
 
 double Simulation::per_time(double amount) const {
   return makespan > 0 ? amount / makespan : 0;
+}
+
+double Simulation::idle(size_t worker) const {
+  return std::max(0.0, makespan - busy[worker]);
 }
 
 Simulation simulate(const Schedule& schedule, const CostModel& costs, const SimulationOptions& options) {
@@ -176,7 +180,7 @@ std::string to_json(const Simulation& s, const WorkerPlaces* places) {
   json["workers"] = nlohmann::ordered_json::array();
   for (size_t worker = 0; worker < s.busy.size(); ++worker) {
     json["peak_memory_bytes"].push_back(s.memory[worker].total());
-    json["workers"].push_back({{"busy", s.busy[worker]}, {"idle", s.makespan - s.busy[worker]}});
+    json["workers"].push_back({{"busy", s.busy[worker]}, {"idle", s.idle(worker)}});
   }
   if (places != nullptr) {
     json["hosts"] = places->hosts();
@@ -200,7 +204,7 @@ std::string to_text(const Simulation& s, const WorkerPlaces* places) {
   const bool has_memory = std::any_of(s.memory.begin(), s.memory.end(), [](const auto& m) { return m.total() > 0; });
   text += has_memory ? "worker        busy        idle    peak memory\n" : "worker        busy        idle\n";
   for (size_t worker = 0; worker < s.busy.size() && worker < kMostRows; ++worker) {
-    text += fmt::format("{:<6} {:>11.6g} {:>11.6g}", worker, s.busy[worker], s.makespan - s.busy[worker]);
+    text += fmt::format("{:<6} {:>11.6g} {:>11.6g}", worker, s.busy[worker], s.idle(worker));
     if (has_memory) text += fmt::format(" {:>14}", human_bytes(static_cast<double>(s.memory[worker].total())));
     text += "\n";
   }

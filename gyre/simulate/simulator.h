@@ -42,8 +42,9 @@ struct Simulation {
   double checkpoint_stall = 0;  // of each checkpoint: all workers wait while their states are copied
 
   // Both are 0 if the makespan is: costs may give all of a schedule's actions a time of 0.
-  double utilisation() const;            // share of all workers' time that is spent in actions
+  double utilisation() const;            // share of all workers' time that is spent in actions, at most 1
   double per_time(double amount) const;  // amount / makespan
+  double idle(size_t worker) const;      // 0 or more, though sums of times are rounded
 };
 
 // How long a checkpoint keeps all workers waiting, besides draining and filling: as measured, or else the time in which

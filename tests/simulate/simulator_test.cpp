@@ -62,6 +62,21 @@ TEST(Simulate, ARunThatTakesNoTimeHasNoThroughput) {
   EXPECT_THAT(to_json(s), ::testing::HasSubstr("\"microbatches_per_time\":0.0,"));
 }
 
+// The time of a stretch between checkpoints is multiplied, and so rounded in another way than the workers' times.
+TEST(Simulate, NoWorkerIsBusyForLongerThanTheRun) {
+  CostModel costs;
+  costs.stages = {
+      {.forward = 0.1, .backward = 0.37, .backward_input = 0.185, .backward_weights = 0.185, .update = 0.01}};
+  for (int64_t windows = 1; windows <= 40; ++windows) {
+    const Simulation s =
+        simulate(make_schedule({"pipedream", 1, 3}), costs, {.microbatches = 3 * windows, .checkpoint_every = 1});
+    EXPECT_LE(s.utilisation(), 1) << windows;
+    EXPECT_THAT(to_text(s), ::testing::Not(::testing::HasSubstr(" -"))) << windows;
+    EXPECT_THAT(to_text(s), ::testing::Not(::testing::HasSubstr("-0.0000"))) << windows;
+    EXPECT_THAT(to_json(s), ::testing::Not(::testing::HasSubstr(":-"))) << windows;
+  }
+}
+
 TEST(Simulate, UnequalStagesWaitForTheSlowest) {
   CostModel costs = uniform_costs(2);
   costs.stages.resize(3, costs.stages[0]);
