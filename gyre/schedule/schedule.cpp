@@ -98,7 +98,10 @@ int64_t representative_actions(const Schedule& schedule, int worker) {
 int64_t count_actions(const Schedule& schedule, int64_t microbatches) {
   int64_t once = 0, repeated = 0;
   for (const Program& program : schedule.programs) {
-    once += std::ssize(program.prologue);
+    // A deep pipeline's prologue has many microbatches; a short run has few of them.
+    once += std::ranges::count_if(program.prologue, [&](const Action& action) {
+      return last_microbatch(action, schedule.window) < microbatches;
+    });
     repeated += std::ssize(program.period);
   }
   const int64_t repetitions = microbatches / schedule.shift + (microbatches % schedule.shift == 0 ? 0 : 1);

@@ -92,8 +92,8 @@ int64_t representative_microbatches(const Schedule& schedule);
 // must be valid.
 int64_t representative_actions(const Schedule& schedule, int worker);
 
-// Number of actions of all workers in the restriction to `microbatches`. Prologues and the last repetition are counted
-// in full, so it may be slightly too high. kUnlimited if it does not fit in an int64.
+// Number of actions of all workers in the restriction to `microbatches`. Repetitions are counted in full, so it may be
+// slightly too high. kUnlimited if it does not fit in an int64.
 int64_t count_actions(const Schedule& schedule, int64_t microbatches);
 
 // Walks one worker's program, restricted to microbatches < limit. Constant memory. The schedule must outlive it.

@@ -44,8 +44,8 @@ void check_length(const Schedule& schedule, const SimulationOptions& options) {
   const int64_t actions = count_actions(schedule, options.microbatches);
   if (actions <= most) return;
   throw InputError(fmt::format(
-      "{} microbatches of schedule {} on {} are {} actions, and at most {} can be {}; give fewer microbatches",
-      options.microbatches, schedule.name, counted(schedule.stages, "stage"),
+      "{} of schedule {} on {} are {} actions, and at most {} can be {}; give fewer microbatches",
+      counted(options.microbatches, "microbatch"), schedule.name, counted(schedule.stages, "stage"),
       actions == kUnlimited ? "very many" : fmt::format("{}", actions), most, options.trace ? "traced" : "simulated"));
 }
 

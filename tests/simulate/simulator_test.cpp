@@ -565,6 +565,14 @@ TEST(Simulate, CostGrowsLinearlyInActions) {
   }
 }
 
+// The prologue of a deep pipeline has millions of actions, of which a short run does few.
+TEST(Simulate, AShortRunOfADeepPipelineCanBeTraced) {
+  const Schedule schedule = make_schedule({"pipedream", 2100, 1});
+  EXPECT_LE(count_actions(schedule, 2), 2 * 4 * 2100);
+  const Simulation s = simulate(schedule, uniform_costs(2), {.microbatches = 2, .trace = true});
+  EXPECT_EQ(s.trace[2099].size(), 6u);
+}
+
 TEST(Grid, DrawsATinySchedule) {
   EXPECT_EQ(to_grid(make_schedule({"1f1b", 2, 2}), 2, 2),
             "worker 0   0F0 0F1 .   .   0B0 --- .   0B1 ---\n"
