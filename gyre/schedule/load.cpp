@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <string_view>
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
@@ -18,11 +19,14 @@ namespace {
 
 // Of the longest schedule, with 32 bytes for each action.
 constexpr uint64_t kMostOfSchedule = uint64_t{32} * kMostActions;
+// Spreadsheets and editors of Windows begin files with it. It cannot be seen.
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 // Reads and validates a file. `tied` as in Schedule.
 Schedule read_schedule(const std::string& name, bool tied) {
   const bool is_csv = std::filesystem::path(name).extension() == ".csv";
-  const std::string text = read_file(name, kMostOfSchedule);
+  std::string text = read_file(name, kMostOfSchedule);
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
   Schedule schedule = is_csv ? parse_csv(text, name) : parse_schedule(text, name);
   schedule.tied = tied;
   try {

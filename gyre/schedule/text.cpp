@@ -85,10 +85,12 @@ class Parser {
     while (next_line().empty()) {
       if (rest_.empty()) fail(fmt::format("expected '{}' before the end of the file", key));
     }
-    if (line_.substr(0, key.size()) != key || (line_.size() > key.size() && line_[key.size()] != ' ')) {
+    const std::string_view rest = line_.substr(std::min(key.size(), line_.size()));
+    const bool ends = rest.empty() || rest.front() == ' ' || rest.front() == '\t' || key.ends_with(':');
+    if (!line_.starts_with(key) || !ends) {
       fail(fmt::format("expected '{}'", key));
     }
-    return trim(line_.substr(key.size()));
+    return trim(rest);
   }
 
   // Whether the next line that is not empty begins with `key`.

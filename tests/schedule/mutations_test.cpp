@@ -278,8 +278,13 @@ TEST(Files, AreNamedWithTheLineOfAFault) {
             ":13: 1B0 on worker 1: deadlock: it needs 1F0, which this worker does later or never");
   EXPECT_EQ(fault("a.sched", changed(text, "owner 0 1", "owner 0 1\nowner 1 0")),
             ": updates are in 2 shards, and there are 1 pipelines; give at most an owner line for each");
+  EXPECT_EQ(fault("a.sched", changed(text, "worker 0: 0F0", "worker 0:0F0")), "accepted");
+  EXPECT_EQ(fault("a.sched", changed(text, "stages 2", "stages\t2")), "accepted");
+  EXPECT_EQ(fault("a.sched", changed(text, "stages 2", "stages2")), ":3: expected 'stages', found 'stages2'");
+  EXPECT_EQ(fault("a.sched", "\xef\xbb\xbf" + text), "accepted") << "as editors of Windows write it";
   const std::string csv = to_csv(make_schedule({"1f1b", 2, 2}), 2);
   EXPECT_EQ(fault("a.csv", csv), "accepted");
+  EXPECT_EQ(fault("a.csv", "\xef\xbb\xbf" + csv), "accepted") << "as spreadsheets write it";
   EXPECT_EQ(fault("a.csv", changed(csv, "1B1", "")),
             ":2: 1B1 on worker 1: is missing from the period, which is for 2 microbatches");
 }
