@@ -150,6 +150,9 @@ CostModel parse_costs(std::string_view text, const std::string& origin) {
     link.read("bandwidth", costs.link.bandwidth);
     link.reject_unknown();
     if (costs.link.bandwidth == 0) link.fail("bandwidth is 0; leave it out for a free link");
+    if (costs.link.bandwidth < 1 / kMostTime) {  // a byte would take longer than any time may be
+      link.fail(fmt::format("bandwidth is {}; give {} or more", costs.link.bandwidth, 1 / kMostTime));
+    }
   }
   if (stages == nullptr || !stages->is_array() || stages->empty()) {
     root.fail("expected \"stages\": a list with one entry for each stage, or one for all");

@@ -510,6 +510,9 @@ TEST(CostModel, ErrorsSayWhatIsWrong) {
   EXPECT_THAT(message(with(R"("stages":[{"forward":1,"backward":2,"updaet":2}])")),
               HasSubstr("did you mean 'update'?"));
   EXPECT_THAT(message(with(R"("link":{"bandwidth":0},"stages":[{"forward":1,"backward":2}])")), HasSubstr("free link"));
+  EXPECT_THAT(message(with(R"("link":{"bandwidth":1e-308},"stages":[{"forward":1,"backward":2}])")),
+              HasSubstr("link: bandwidth is 1e-308; give 1e-15 or more"))
+      << "or times would be infinite";
   EXPECT_THROW(run({"gpipe", 4, 4}, 4,
                    [] {
                      CostModel costs = uniform_costs(2);
