@@ -25,8 +25,6 @@
 namespace gyre {
 namespace {
 
-constexpr int kMostPreloads = 3;
-
 struct AmdpOptions : ScheduleOptions, AmdpSettings {};
 
 int pipelines_for_depth(int stages) {
@@ -334,9 +332,32 @@ int checked_pipelines(const AmdpOptions& options) {
   return pipelines;
 }
 
+// Whether the placement is the published one; all others are rings.
+bool is_complementary(int stages, int pipelines) {
+  return stages % 4 == 0 && pipelines % 2 == 0;
+}
+
 Placement placement_for(int stages, int pipelines) {
-  const bool complementary = stages % 4 == 0 && pipelines % 2 == 0;
-  return complementary ? complementary_placement(stages, pipelines) : ring_placement(stages, pipelines);
+  return is_complementary(stages, pipelines) ? complementary_placement(stages, pipelines)
+                                             : ring_placement(stages, pipelines);
+}
+
+constexpr int64_t kFewPreloads = 3;
+
+// Preloads to try: a few, and in a ring about as many as a block has microbatches. Nearly all that are best, over many
+// depths, intakes, numbers of pipelines and ratios, are among these. (With the published placement so many make some
+// blocks shorter too, but delays longer on average.)
+std::vector<int64_t> preloads_to_try(int64_t block_size, int64_t intake, bool ring) {
+  std::vector<int64_t> preloads;
+  const auto add = [&](int64_t preload) {
+    const int64_t last = preloads.empty() ? -1 : preloads.back();
+    if (preload > last && preload < 2 * block_size) preloads.push_back(preload);
+  };
+  for (int64_t preload = 0; preload <= kFewPreloads; ++preload) add(preload);
+  if (!ring) return preloads;
+  add(block_size + 1 - intake);
+  for (int64_t more = 0; more <= 4; ++more) add(block_size + more);
+  return preloads;
 }
 
 // The preload with the shortest block period, which depends on tb / tf and on the placement. Very deep pipelines and
@@ -344,25 +365,28 @@ Placement placement_for(int stages, int pipelines) {
 int best_preload(AmdpOptions options, int pipelines) {
   constexpr int kDeepest = 64;
   constexpr int64_t kMostIntake = 64;
+  options.intake = std::min(options.intake, kMostIntake);
+  const int64_t own_block_size = block_size_of(options, pipelines);
   if (options.stages > kDeepest) {
     const bool full = pipelines == pipelines_for_depth(options.stages);
     options.stages = kDeepest + options.stages % 4;
     pipelines = full ? pipelines_for_depth(options.stages) : std::min(pipelines, kDeepest / 2);
   }
-  options.intake = std::min(options.intake, kMostIntake);
   const Placement placement = placement_for(options.stages, pipelines);
   // The order within a block does not depend on the window, so the shortest window is used to compare.
-  options.window = block_size_of(options, pipelines);
-  int best = 0;
+  const int64_t block_size = options.window = block_size_of(options, pipelines);
+  int64_t best = 0;
   double best_period = std::numeric_limits<double>::infinity();
-  for (int preload = 0; preload <= kMostPreloads; ++preload) {
-    const double period = block_period(build_with(options, placement, preload), options.tb_over_tf);
+  for (const int64_t preload :
+       preloads_to_try(block_size, options.intake, !is_complementary(options.stages, pipelines))) {
+    const double period = block_period(build_with(options, placement, static_cast<int>(preload)), options.tb_over_tf);
     if (period < best_period) {
       best = preload;
       best_period = period;
     }
   }
-  return best;
+  const bool is_near_block_size = best > kFewPreloads;
+  return static_cast<int>(is_near_block_size ? best - block_size + own_block_size : best);
 }
 
 Schedule build(const ScheduleOptions& given) {
