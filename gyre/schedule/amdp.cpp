@@ -355,8 +355,7 @@ std::vector<int64_t> preloads_to_try(int64_t block_size, int64_t intake, bool ri
   };
   for (int64_t preload = 0; preload <= kFewPreloads; ++preload) add(preload);
   if (!ring) return preloads;
-  add(block_size + 1 - intake);
-  for (int64_t more = 0; more <= 4; ++more) add(block_size + more);
+  for (const int64_t more : {1 - intake, int64_t{0}, int64_t{2}}) add(block_size + more);
   return preloads;
 }
 
