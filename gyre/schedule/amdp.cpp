@@ -294,10 +294,11 @@ Schedule build_with(const AmdpOptions& options, const Placement& placement, int 
 }
 
 // Time of one block in the steady state, in ticks; infinite if the order deadlocks.
-double block_period(const Schedule& schedule, double tb_over_tf) {
+double block_period(const AmdpOptions& options, const Placement& placement, int preload) {
   constexpr int64_t kRepetitions = 4;
-  const ComputeCosts costs = tick_costs(tb_over_tf);
+  const ComputeCosts costs = tick_costs(options.tb_over_tf);
   try {
+    const Schedule schedule = build_with(options, placement, preload);
     return makespan(schedule, 2 * kRepetitions * schedule.shift, costs) -
            makespan(schedule, kRepetitions * schedule.shift, costs);
   } catch (const Deadlock&) {
@@ -344,24 +345,24 @@ Placement placement_for(int stages, int pipelines) {
 
 constexpr int64_t kFewPreloads = 3;
 
-// Preloads to try: a few, and in a ring about as many as a block has microbatches. Nearly all that are best, over many
-// depths, intakes, numbers of pipelines and ratios, are among these. (With the published placement so many make some
-// blocks shorter too, but delays longer on average.)
-std::vector<int64_t> preloads_to_try(int64_t block_size, int64_t intake, bool ring) {
+// Preloads to try: a few, and in a ring about as many as a block has microbatches. All that are best, over many depths,
+// intakes, numbers of pipelines and ratios, are among these. (With the published placement so many make some blocks
+// shorter too, but delays longer on average.)
+std::vector<int64_t> preloads_to_try(int64_t block_size, int64_t intake, bool near_block_size) {
   std::vector<int64_t> preloads;
   const auto add = [&](int64_t preload) {
     const int64_t last = preloads.empty() ? -1 : preloads.back();
     if (preload > last && preload < 2 * block_size) preloads.push_back(preload);
   };
   for (int64_t preload = 0; preload <= kFewPreloads; ++preload) add(preload);
-  if (!ring) return preloads;
+  if (!near_block_size) return preloads;
   for (const int64_t more : {1 - intake, int64_t{0}, int64_t{2}}) add(block_size + more);
   return preloads;
 }
 
 // The preload with the shortest block period, which depends on tb / tf and on the placement. Very deep pipelines and
 // large intakes use the value of a smaller pipeline with the same kind of placement, which is found quickly.
-int best_preload(AmdpOptions options, int pipelines) {
+int best_preload(AmdpOptions options, int pipelines, bool few = false) {
   constexpr int kDeepest = 64;
   constexpr int64_t kMostIntake = 64;
   options.intake = std::min(options.intake, kMostIntake);
@@ -377,8 +378,8 @@ int best_preload(AmdpOptions options, int pipelines) {
   int64_t best = 0;
   double best_period = std::numeric_limits<double>::infinity();
   for (const int64_t preload :
-       preloads_to_try(block_size, options.intake, !is_complementary(options.stages, pipelines))) {
-    const double period = block_period(build_with(options, placement, static_cast<int>(preload)), options.tb_over_tf);
+       preloads_to_try(block_size, options.intake, !few && !is_complementary(options.stages, pipelines))) {
+    const double period = block_period(options, placement, static_cast<int>(preload));
     if (period < best_period) {
       best = preload;
       best_period = period;
@@ -394,8 +395,14 @@ Schedule build(const ScheduleOptions& given) {
   const int pipelines = checked_pipelines(options);
   checked_shift(options, block_size_of(options, pipelines));
   const Placement placement = placement_for(options.stages, pipelines);
-  if (options.preload < 0) return build_with(options, placement, best_preload(options, pipelines));
-  // Some numbers of preloads make workers wait for each other; best_preload() never chooses those.
+  // Some numbers of preloads make workers wait for each other.
+  if (options.preload < 0) {
+    try {
+      return build_with(options, placement, best_preload(options, pipelines));
+    } catch (const Deadlock&) {  // what suits the smaller pipeline may not suit a very deep one
+      return build_with(options, placement, best_preload(options, pipelines, /*few=*/true));
+    }
+  }
   try {
     Schedule schedule = build_with(options, placement, static_cast<int>(options.preload));
     makespan(schedule, representative_microbatches(schedule), tick_costs(options.tb_over_tf));

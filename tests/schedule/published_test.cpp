@@ -198,6 +198,24 @@ TEST(Amdp, KeepsWorkersBusyAtEveryDepth) {
   }
 }
 
+// Some of the numbers that are tried make workers wait for each other.
+TEST(Amdp, PreloadsAreChosenForAnyOptions) {
+  for (int d = 1; d <= 13; ++d) {
+    for (int pipelines = 1; pipelines <= d; ++pipelines) {
+      for (const int intake : {1, 2, 3, 5}) {
+        for (const double tb : {0.5, 1.0, 2.0, 3.5}) {
+          const ScheduleOptions options{.name = "amdp",
+                                        .stages = d,
+                                        .window = pipelines * intake,
+                                        .tb_over_tf = tb,
+                                        .own = AmdpSettings{.pipelines = pipelines, .intake = intake}};
+          EXPECT_NO_THROW(validate(make_schedule(options))) << d << " " << pipelines << " " << intake << " " << tb;
+        }
+      }
+    }
+  }
+}
+
 TEST(Amdp, PreloadsDoNotMakeDelaysLonger) {
   for (const int d : {3, 4, 5, 6, 7, 8, 9, 12, 14}) {
     const int64_t block = (d + 1) / 2 * 2;
@@ -217,6 +235,12 @@ TEST(Amdp, KeepsWorkersBusyInDeepPipelines) {
     EXPECT_NO_THROW(validate(schedule)) << d;
     EXPECT_NEAR(steady_utilisation(schedule, 2), 6.0 * pipelines / (6.0 * pipelines + 1), 1e-9) << d;
   }
+  // What is best for the smaller pipeline makes workers of this one wait for each other.
+  EXPECT_NO_THROW(validate(make_schedule({.name = "amdp",
+                                          .stages = 81,
+                                          .window = 132,
+                                          .tb_over_tf = 0.5,
+                                          .own = AmdpSettings{.pipelines = 33, .intake = 4}})));
 }
 
 TEST(Amdp, MismatchIsOneStepAndOnlyInTheFirstBlockOfAWindow) {
