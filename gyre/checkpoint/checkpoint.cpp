@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 #include <utility>
 
@@ -20,20 +19,8 @@ namespace fs = std::filesystem;
 constexpr const char* kManifest = "manifest.json";
 constexpr const char* kTemporary = ".tmp-";  // prefix of directories under construction
 
-std::string directory_name(int64_t step) {
-  return fmt::format("step-{:08}", step);
-}
-
 std::string absolute_text(const fs::path& path) {
   return fs::absolute(path).lexically_normal().string();
-}
-
-std::optional<int64_t> step_of(const std::string& name) {
-  if (name.rfind("step-", 0) != 0) return std::nullopt;
-  int64_t step = 0;
-  const auto [end, error] = std::from_chars(name.data() + 5, name.data() + name.size(), step);
-  if (error != std::errc{} || end != name.data() + name.size() || name != directory_name(step)) return std::nullopt;
-  return step;
 }
 
 // Directories that crashed saves have left.
@@ -49,9 +36,9 @@ std::vector<fs::path> unfinished(const fs::path& checkpoints) {
 // Returns whether the renames are durable.
 bool remove_checkpoints(const fs::path& checkpoints, const std::vector<int64_t>& steps, FileSystem& files) {
   for (const int64_t step : steps) {
-    const fs::path doomed = checkpoints / (kTemporary + ("old-" + directory_name(step)));
+    const fs::path doomed = checkpoints / (kTemporary + ("old-" + checkpoint_name(step)));
     remove_tree(doomed, files);
-    files.rename(checkpoints / directory_name(step), doomed);
+    files.rename(checkpoints / checkpoint_name(step), doomed);
   }
   try {
     if (!steps.empty()) sync_directory(checkpoints, files);
@@ -120,9 +107,9 @@ std::vector<WrittenShard> write_shards(const fs::path& directory, const NamedTen
 
 CheckpointUnderConstruction::CheckpointUnderConstruction(const fs::path& checkpoints, int64_t step, FileSystem& files,
                                                          const std::string& attempt)
-    : target_(checkpoints / directory_name(step)),
+    : target_(checkpoints / checkpoint_name(step)),
       files_(files),
-      directory_(checkpoints / (kTemporary + directory_name(step) + attempt), files) {}
+      directory_(checkpoints / (kTemporary + checkpoint_name(step) + attempt), files) {}
 
 void CheckpointUnderConstruction::commit(const CheckpointRecord& record, const std::vector<WrittenShard>& shards,
                                          const std::string& host) {
@@ -171,7 +158,7 @@ void CheckpointUnderConstruction::commit(const CheckpointRecord& record, const s
 }
 
 void complete_part(const fs::path& checkpoints, const std::string& temporary, int64_t step, FileSystem& files) {
-  const fs::path target = checkpoints / directory_name(step);
+  const fs::path target = checkpoints / checkpoint_name(step);
   remove_tree(target, files);
   rename_path(checkpoints / temporary, target, files);
   sync_directory(checkpoints, files);
@@ -199,7 +186,7 @@ int64_t shard_bytes(const NamedTensors& tensors) {
 int64_t room_to_make(const fs::path& checkpoints, Retention retention) {
   int64_t bytes = 0;
   for (const int64_t step : obsolete_with_the_next(checkpoints, retention)) {
-    bytes += bytes_in(checkpoints / directory_name(step));
+    bytes += bytes_in(checkpoints / checkpoint_name(step));
   }
   for (const fs::path& left : unfinished(checkpoints)) bytes += bytes_in(left);
   return bytes;
@@ -210,39 +197,18 @@ bool make_room(const fs::path& checkpoints, Retention retention, FileSystem& fil
 }
 
 fs::path set_aside(const fs::path& checkpoints, int64_t step, FileSystem& files) {
-  const fs::path aside = checkpoints / ("damaged-" + directory_name(step));
+  const fs::path aside = checkpoints / ("damaged-" + checkpoint_name(step));
   remove_tree(aside, files);
-  rename_path(checkpoints / directory_name(step), aside, files);
+  rename_path(checkpoints / checkpoint_name(step), aside, files);
   sync_directory(checkpoints, files);
   return aside;
-}
-
-fs::path checkpoint_path(const fs::path& checkpoints, int64_t step) {
-  return checkpoints / directory_name(step);
-}
-
-std::vector<int64_t> list_checkpoints(const fs::path& checkpoints) {
-  std::vector<int64_t> steps;
-  if (!is_there(checkpoints)) return steps;
-  std::error_code error;
-  for (const fs::path& entry : entries_of(checkpoints, error)) {
-    if (const auto step = step_of(entry.filename().string())) steps.push_back(*step);
-  }
-  if (error) throw InputError(fmt::format("{}: cannot be read: {}", checkpoints.string(), error.message()));
-  std::sort(steps.begin(), steps.end());
-  return steps;
-}
-
-std::optional<int64_t> latest_checkpoint(const fs::path& checkpoints) {
-  const auto steps = list_checkpoints(checkpoints);
-  return steps.empty() ? std::nullopt : std::optional(steps.back());
 }
 
 DamagedCheckpoint::DamagedCheckpoint(std::string fault, const std::string& advice)
     : InputError(fmt::format("{}; the checkpoint is damaged: {}", fault, advice)), fault_(std::move(fault)) {}
 
 CheckpointReader::CheckpointReader(fs::path checkpoints, int64_t step)
-    : checkpoints_(std::move(checkpoints)), step_(step), directory_(checkpoints_ / directory_name(step)) {
+    : checkpoints_(std::move(checkpoints)), step_(step), directory_(checkpoints_ / checkpoint_name(step)) {
   check_is_there(kManifest);
   const std::string text = read_file(directory_ / kManifest);
   try {
@@ -258,7 +224,7 @@ CheckpointReader::CheckpointReader(fs::path checkpoints, int64_t step)
 CheckpointReader::CheckpointReader(fs::path checkpoints, int64_t step, CheckpointDescription description)
     : checkpoints_(std::move(checkpoints)),
       step_(step),
-      directory_(checkpoints_ / directory_name(step)),
+      directory_(checkpoints_ / checkpoint_name(step)),
       manifest_(parse_manifest(description.manifest)),
       description_(std::move(description)) {}
 

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "gyre/checkpoint/format/checkpoint_list.h"
 #include "gyre/checkpoint/format/manifest.h"
 #include "gyre/checkpoint/safetensors.h"
 #include "gyre/core/file_system.h"
@@ -96,13 +97,6 @@ bool make_room(const std::filesystem::path& checkpoints, Retention retention, Fi
 // Renames a damaged checkpoint to damaged-step-00000100, replacing an earlier directory of that name. Returns its path.
 std::filesystem::path set_aside(const std::filesystem::path& checkpoints, int64_t step,
                                 FileSystem& files = system_files());
-
-// The path that the checkpoint of a step has, or would have.
-std::filesystem::path checkpoint_path(const std::filesystem::path& checkpoints, int64_t step);
-// The steps of the checkpoints that exist, ascending; none if the directory does not. Throws InputError for a directory
-// that cannot be read, and for a link that leads nowhere.
-std::vector<int64_t> list_checkpoints(const std::filesystem::path& checkpoints);
-std::optional<int64_t> latest_checkpoint(const std::filesystem::path& checkpoints);
 
 // A file of a checkpoint differs from what was written.
 class DamagedCheckpoint : public InputError {

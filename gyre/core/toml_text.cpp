@@ -5,12 +5,12 @@
 #include <algorithm>
 
 #include "gyre/core/error.h"
+#include "gyre/core/utf8.h"
 
 namespace gyre {
 namespace {
 
 constexpr int64_t kMaxDots = 4096;
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 constexpr std::string_view kBeforeString = " \t\r\n=,[{\xbf";  // the last byte is the end of a byte order mark
 
 enum class Inside { Nothing, Comment, String, LongString };

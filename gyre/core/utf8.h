@@ -9,6 +9,9 @@
 
 namespace gyre {
 
+// Spreadsheets and editors of Windows begin files with it. It cannot be seen.
+inline constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
 // Checks pieces of one text in order.
 class Utf8Checker {
  public:

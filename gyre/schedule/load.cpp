@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <string_view>
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/core/text.h"
+#include "gyre/core/utf8.h"
 #include "gyre/schedule/csv.h"
 #include "gyre/schedule/data_parallel.h"
 #include "gyre/schedule/limits.h"
@@ -19,8 +19,6 @@ namespace {
 
 // Of the longest schedule, with 32 bytes for each action.
 constexpr uint64_t kMostOfSchedule = uint64_t{32} * kMostActions;
-// Spreadsheets and editors of Windows begin files with it. It cannot be seen.
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 // Reads and validates a file. `tied` as in Schedule.
 Schedule read_schedule(const std::string& name, bool tied) {

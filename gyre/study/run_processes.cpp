@@ -4,17 +4,14 @@
 #include <fmt/format.h>
 #include <signal.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <string_view>
-#include <utility>
 
+#include "gyre/checkpoint/format/checkpoint_list.h"
 #include "gyre/checkpoint/format/manifest.h"
 #include "gyre/config/config_changes.h"
-#include "gyre/core/directories.h"
 #include "gyre/core/error.h"
 #include "gyre/core/exit_code.h"
 #include "gyre/core/files.h"
@@ -223,19 +220,11 @@ RunStatus status_of(const std::filesystem::path& directory, const Config& of_stu
 }
 
 std::map<std::string, std::string> data_of(const std::filesystem::path& directory) {
-  std::error_code none;
-  auto checkpoints = entries_of(directory / "checkpoints", none);
-  // Names of more digits are those of later steps.
-  std::ranges::sort(checkpoints, std::greater(), [](const std::filesystem::path& path) {
-    const std::string name = path.filename();
-    return std::pair(name.size(), name);
-  });
-  for (const auto& checkpoint : checkpoints) {
-    if (!checkpoint.filename().string().starts_with("step-")) continue;
-    try {
-      return parse_manifest(read_file(checkpoint / "manifest.json")).record.data;
-    } catch (const Error&) {  // whoever needs the checkpoint says what is wrong with it
-    }
+  const auto checkpoints = directory / "checkpoints";
+  try {
+    const auto step = latest_checkpoint(checkpoints);
+    if (step) return parse_manifest(read_file(checkpoint_path(checkpoints, *step) / "manifest.json")).record.data;
+  } catch (const Error&) {  // whoever needs the checkpoint says what is wrong with it
   }
   return {};
 }
